@@ -1,0 +1,284 @@
+"""Terms: immutable, hash-consed trees, the base of the nodes of both intermediate languages.
+
+Two terms built from equal parts are the same object, so comparing programs, finding common subexpressions
+and keying a cache all cost one pointer comparison. A term's hash is computed once, from its children's stored
+hashes. Values are compared by type and bits: ``1``, ``True`` and ``1.0`` differ, ``0.0`` and ``-0.0`` differ,
+one nan equals another. Nothing here recurses over a term, so chains thousands deep and DAGs with
+astronomically many paths are fine.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import MISSING, fields
+from itertools import islice
+from typing import Any, ClassVar, Self
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+__all__ = ["Term", "postorder", "preorder"]
+
+_table: WeakValueDictionary[tuple[Any, ...], Term] = WeakValueDictionary()
+_lock = threading.RLock()  # re-entrant: a garbage collection inside may build or drop terms
+_EXACT_TYPES = (str, int, bool, bytes, type(None), type)
+
+
+class _ById:
+    """A key for a value told apart by identity only; it keeps the value alive, so ids stay unique."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and other.value is self.value
+
+
+def _key(value: Any) -> Any:
+    """The part of an interning key that stands for ``value``: a term stands for itself."""
+    if isinstance(value, Term):
+        return value
+    kind = type(value)
+    if kind is tuple:
+        return tuple([_key(item) for item in value])
+    if kind in _EXACT_TYPES:
+        return (kind, value)
+    if kind is float or kind is complex:
+        return (kind, _bits(np.asarray(value)[()]))
+    if isinstance(value, np.generic):
+        return (value.dtype.str, _bits(value))
+    if kind.__eq__ is object.__eq__:
+        return value
+    try:
+        hash(value)
+    except TypeError:
+        return _ById(value)
+    return (kind, value)
+
+
+def _bits(value: np.generic) -> bytes | str:
+    """The bytes of a NumPy scalar, all nans of a dtype being one."""
+    if value.dtype.kind in "fc" and value != value:
+        parts = (value.real, value.imag) if value.dtype.kind == "c" else (value,)
+        return ",".join("nan" if part != part else part.tobytes().hex() for part in parts)
+    return value.tobytes()
+
+
+class _TermMeta(type):
+    """Makes the constructor of a term return the one existing term with the same parts, if there is one."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        if named or len(args) != len(cls.__dict__.get("__match_args__", ())):
+            args = _bind(cls, args, named)
+        args = cls._canonical(args)  # type: ignore[attr-defined]
+        key = (cls, *[_key(arg) for arg in args])
+        found = _table.get(key)
+        if found is not None:
+            return found
+        made = super().__call__(*args)
+        children: list[Term] = []
+        for arg in args:
+            if isinstance(arg, Term):
+                children.append(arg)
+            elif type(arg) is tuple and arg and isinstance(arg[0], Term):
+                children.extend(arg)
+        object.__setattr__(made, "_children", tuple(children))
+        object.__setattr__(made, "_hash", hash(key))
+        with _lock:
+            return _table.setdefault(key, made)
+
+
+def _bind(cls: type, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """The constructor's arguments, all positional."""
+    bound = list(args)
+    rest = dict(named)
+    for field in islice(fields(cls), len(args), None):
+        if field.name in rest:
+            bound.append(rest.pop(field.name))
+        elif field.default is not MISSING:
+            bound.append(field.default)
+        else:
+            raise TypeError(f"{cls.__name__}() is missing the argument {field.name!r}")
+    if rest or len(bound) != len(fields(cls)):
+        raise TypeError(f"{cls.__name__}() got arguments that it does not have: {rest or bound}")
+    return tuple(bound)
+
+
+class Term(metaclass=_TermMeta):
+    """The base of all nodes.
+
+    A subclass is declared ``@dataclass(frozen=True, slots=True, eq=False, repr=False)``. A field of it holds a
+    term, a tuple of terms, or a plain value (a string, a number, a NumPy scalar, an operator, a format, a tuple
+    of these). Terms compare by identity, which is structural equality, see the module.
+    """
+
+    __slots__ = ("__weakref__", "_children", "_hash")
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+    _children: tuple[Term, ...]
+    _hash: int
+
+    @classmethod
+    def _canonical(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments as they are stored; a subclass may normalise them here."""
+        return args
+
+    @property
+    def children(self) -> tuple[Term, ...]:
+        """The terms directly below, in the order of the fields, tuples spliced."""
+        return self._children
+
+    def with_children(self, children: Sequence[Term]) -> Self:
+        """The same term over other children, as many as before; itself when they are the same objects."""
+        old = self._children
+        if len(children) != len(old):
+            raise ValueError(f"{type(self).__name__} has {len(old)} children, got {len(children)}")
+        if all(map(_is, old, children)):
+            return self
+        rest = iter(children)
+        return type(self)(*[_refill(part, rest) for part in self._parts()])
+
+    def _parts(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.__match_args__])
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _rebuild, (_flatten(self),)
+
+    def __repr__(self) -> str:
+        return _repr(self, 200)
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+def _refill(part: Any, rest: Iterator[Term]) -> Any:
+    if isinstance(part, Term):
+        return next(rest)
+    if type(part) is tuple and part and isinstance(part[0], Term):
+        return tuple(islice(rest, len(part)))
+    return part
+
+
+class _Ref(int):
+    """In a flattened term: the position of the term that stands here."""
+
+
+def _flatten(root: Term) -> tuple[tuple[type, tuple[Any, ...]], ...]:
+    """A term as a flat tuple, children before parents, so that pickling it does not recurse."""
+    places: dict[Term, _Ref] = {}
+    flat: list[tuple[type, tuple[Any, ...]]] = []
+    for term in postorder(root):
+        places[term] = _Ref(len(flat))
+        parts: list[Any] = []
+        for part in term._parts():
+            if isinstance(part, Term):
+                parts.append(places[part])
+            elif type(part) is tuple and part and isinstance(part[0], Term):
+                parts.append(tuple([places[item] for item in part]))
+            else:
+                parts.append(part)
+        flat.append((type(term), tuple(parts)))
+    return tuple(flat)
+
+
+def _rebuild(flat: tuple[tuple[type, tuple[Any, ...]], ...]) -> Term:
+    made: list[Term] = []
+    for kind, parts in flat:
+        args: list[Any] = []
+        for part in parts:
+            if isinstance(part, _Ref):
+                args.append(made[part])
+            elif type(part) is tuple and part and isinstance(part[0], _Ref):
+                args.append(tuple([made[item] for item in part]))
+            else:
+                args.append(part)
+        made.append(kind(*args))
+    return made[-1]
+
+
+def postorder(*roots: Term) -> Iterator[Term]:
+    """Every distinct term reachable from the roots once, children before parents, left to right.
+
+    Linear in the number of distinct terms, however many paths lead to them.
+    """
+    seen: set[Term] = set()
+    stack: list[tuple[Term, Iterator[Term]]] = []
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        stack.append((root, iter(root.children)))
+        while stack:
+            term, rest = stack[-1]
+            for child in rest:
+                if child not in seen:
+                    seen.add(child)
+                    stack.append((child, iter(child.children)))
+                    break
+            else:
+                stack.pop()
+                yield term
+
+
+def preorder(*roots: Term) -> Iterator[Term]:
+    """Every distinct term reachable from the roots once, in order of first appearance when read as text."""
+    seen: set[Term] = set()
+    stack = list(reversed(roots))
+    while stack:
+        term = stack.pop()
+        if term not in seen:
+            seen.add(term)
+            yield term
+            stack.extend(reversed(term.children))
+
+
+def _repr(root: Term, limit: int) -> str:
+    """A constructor-like text, cut after ``limit`` terms: a DAG written as a tree may be exponentially long."""
+    out: list[str] = []
+    stack: list[Any] = [root]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Term):
+            limit -= 1
+            if limit < 0:
+                out.append("…")
+                continue
+            stack.append(")")
+            stack.extend(reversed(_separated(item._parts())))
+            stack.append(f"{type(item).__name__}(")
+        elif isinstance(item, str):
+            out.append(item)
+    return "".join(out)
+
+
+def _separated(parts: Iterable[Any]) -> list[Any]:
+    """The parts as strings and terms, with commas between them and parentheses around tuples of terms."""
+    out: list[Any] = []
+    for part in parts:
+        if out:
+            out.append(", ")
+        if isinstance(part, Term):
+            out.append(part)
+        elif type(part) is tuple and part and isinstance(part[0], Term):
+            out += ["(", *_separated(part), "," if len(part) == 1 else "", ")"]
+        else:
+            out.append(repr(part))
+    return out

@@ -1,0 +1,1 @@
+"""The Logic language: nodes, text and JSON forms, rewriting, grammar, reference interpreter."""

@@ -1,0 +1,1 @@
+"""The autoscheduler: one file a pass, `pipeline` names their order."""

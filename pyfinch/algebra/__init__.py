@@ -1,0 +1,1 @@
+"""Operators and their laws, values and dtypes. Imports nothing else of pyfinch."""

@@ -186,7 +186,7 @@ class Operator:
     def is_identity(self, value: Any) -> bool:
         """Whether a scalar is the identity of its dtype, by value (-0.0 is 0.0)."""
         e = self.identity(np.asarray(value).dtype)
-        return e is not None and bool(e == value)
+        return e is not None and (bool(e == value) or bool(e != e and value != value))
 
     def is_right_identity(self, value: Any) -> bool:
         """Whether op(x, value) == x."""
@@ -209,12 +209,17 @@ class Operator:
 
     @property
     def repeat(self) -> Operator | Literal["idempotent"] | None:
-        """The law for folding one value n times."""
+        """The law for folding one value x n times: ``repeat(x, n)``, n having `count_dtype`."""
         if self.repeat_name is None:
             return "idempotent" if self.idempotent else None
         from pyfinch.algebra.operators import get
 
         return get(self.repeat_name)
+
+    @staticmethod
+    def count_dtype(dtype: Any) -> DT:
+        """The dtype for the count of a repeat law on values of `dtype`, so that integers stay integers."""
+        return np.dtype(np.uint64 if check_dtype(dtype).kind == "u" else np.int64)
 
     def _resolve(self, dtypes: tuple[DT, ...]) -> tuple[tuple[DT, ...], DT]:
         found = self._types.get(dtypes)

@@ -2,7 +2,8 @@
 
 Each is plain Python that is right both as it stands on NumPy scalars and compiled by Numba with
 ``error_model="numpy"``. Types must not drift under Numba (int64 unified with uint64 becomes
-float64), so zeros and ones are derived from the arguments instead of written as literals.
+float64), so zeros and ones are derived from the arguments instead of written as literals. No helper
+calls another, so each can be compiled on its own.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ def complex_power(a: Scalar, b: Scalar) -> Scalar:
     if b.real == 0 and b.imag == 0:
         return complex(1.0, 0.0)
     if a.real == 0 and a.imag == 0:
-        if b.real > 0 and b.imag == 0:
+        if b.real > 0:
             return complex(0.0, 0.0)
         return complex(np.nan, np.nan)
     if b.imag == 0 and abs(b.real) < 100 and b.real == np.floor(b.real):
@@ -199,7 +200,8 @@ def complex_power(a: Scalar, b: Scalar) -> Scalar:
             if count > 0:
                 base_re, base_im = base_re * base_re - base_im * base_im, 2.0 * base_re * base_im
         if b.real < 0:
-            return complex_reciprocal(np.complex128(complex(re, im)))
+            size = np.hypot(re, im)
+            re, im = re / size / size, -im / size / size
         return complex(re, im)
     size = np.log(np.hypot(a.real, a.imag))
     angle = np.arctan2(a.imag, a.real)
@@ -253,4 +255,6 @@ def float_to_uint64(a: Scalar) -> Scalar:
     """Truncation; values that do not fit wrap through int64."""
     if 0.0 <= a < 18446744073709551616.0:
         return np.uint64(a)
-    return np.uint64(float_to_int64(a))
+    if -9223372036854775808.0 <= a < 0.0:
+        return np.uint64(np.int64(a))
+    return np.uint64(9223372036854775808)

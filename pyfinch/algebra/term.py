@@ -50,10 +50,10 @@ def _key(value: Any) -> Any:
     if kind in _EXACT_TYPES:
         return (kind, value)
     if kind is float or kind is complex:
-        return (kind, _bits(np.asarray(value)[()]))
+        return (kind, _bits(np.float64(value) if kind is float else np.complex128(value)))
     if isinstance(value, np.generic):
         return (value.dtype.str, _bits(value))
-    if kind.__eq__ is object.__eq__:
+    if getattr(kind, "__eq__", None) is object.__eq__:
         return value
     try:
         hash(value)
@@ -62,7 +62,7 @@ def _key(value: Any) -> Any:
     return (kind, value)
 
 
-def _bits(value: np.generic) -> bytes | str:
+def _bits(value: Any) -> bytes | str:
     """The bytes of a NumPy scalar, all nans of a dtype being one."""
     if value.dtype.kind in "fc" and value != value:
         parts = (value.real, value.imag) if value.dtype.kind == "c" else (value,)
@@ -113,9 +113,9 @@ def _bind(cls: type, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any,
 class Term(metaclass=_TermMeta):
     """The base of all nodes.
 
-    A subclass is declared ``@dataclass(frozen=True, slots=True, eq=False, repr=False)``. A field of it holds a
-    term, a tuple of terms, or a plain value (a string, a number, a NumPy scalar, an operator, a format, a tuple
-    of these). Terms compare by identity, which is structural equality, see the module.
+    A subclass is declared ``@dataclass(frozen=True, slots=True, eq=False, repr=False)``. A field of it holds
+    a term, a tuple of terms, or a plain value (a string, a number, a NumPy scalar, an operator, a format, a
+    tuple of these). Terms compare by identity, which is structural equality, see the module.
     """
 
     __slots__ = ("__weakref__", "_children", "_hash")
@@ -251,7 +251,7 @@ def preorder(*roots: Term) -> Iterator[Term]:
 
 
 def _repr(root: Term, limit: int) -> str:
-    """A constructor-like text, cut after ``limit`` terms: a DAG written as a tree may be exponentially long."""
+    """A constructor-like text, cut after ``limit`` terms: a DAG written as a tree can be huge."""
     out: list[str] = []
     stack: list[Any] = [root]
     while stack:

@@ -1,8 +1,8 @@
 """The Logic language: what to compute, in named fields.
 
 Every node is a term (see `pyfinch.algebra.term`): built from equal parts it is the same object. An expression
-has an ordered tuple of fields, `fields`; the *last* field is the outermost level and loop. The text of a program
-(``str(node)``, `pyfinch.logic.text`) reads back exactly.
+has an ordered tuple of fields, `fields`; the *last* field is the outermost level and loop. The text of a
+program (``str(node)``, `pyfinch.logic.text`) reads back exactly.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ __all__ = [
     "Subquery",
     "Table",
     "fields",
+    "union",
 ]
 
 
@@ -163,7 +164,11 @@ class Plan(LogicNode):
     bodies: tuple[LogicNode, ...]
 
 
-def fields(expr: LogicNode, bindings: Mapping[Alias, tuple[Field, ...]] | None = None) -> tuple[Field, ...]:
+def fields(
+    expr: LogicNode,
+    bindings: Mapping[Alias, tuple[Field, ...]] | None = None,
+    memo: dict[LogicNode, tuple[Field, ...]] | None = None,
+) -> tuple[Field, ...]:
     """The ordered fields of an expression; the last one is the outermost.
 
     Parameters
@@ -172,6 +177,8 @@ def fields(expr: LogicNode, bindings: Mapping[Alias, tuple[Field, ...]] | None =
         Any expression (not a statement).
     bindings
         The fields of the aliases that stand bare in it.
+    memo
+        What is known already under these bindings, and is added to.
 
     Raises
     ------
@@ -184,8 +191,7 @@ def fields(expr: LogicNode, bindings: Mapping[Alias, tuple[Field, ...]] | None =
     >>> [f.name for f in fields(Relabel(Alias("A"), (i, j)))]
     ['i', 'j']
     """
-    known = {} if bindings is None else bindings
-    local: dict[LogicNode, tuple[Field, ...]] = {}
+    local = {} if memo is None else memo
     stack = [expr]
     while stack:
         node = stack[-1]
@@ -202,8 +208,8 @@ def fields(expr: LogicNode, bindings: Mapping[Alias, tuple[Field, ...]] | None =
         if missing:
             stack.extend(missing)
             continue
-        local[stack.pop()] = found = _local_fields(node, local, known)
-        if bindings is None:
+        local[stack.pop()] = found = _local_fields(node, local, bindings or {})
+        if not bindings:
             object.__setattr__(node, "_fields", found)
     return local[expr]
 

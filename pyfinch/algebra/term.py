@@ -1,8 +1,8 @@
 """Terms: immutable, hash-consed trees, the base of the nodes of both intermediate languages.
 
-Two terms built from equal parts are the same object, so comparing programs, finding common subexpressions
-and keying a cache all cost one pointer comparison. A term's hash is computed once, from its children's stored
-hashes. Values are compared by type and bits: ``1``, ``True`` and ``1.0`` differ, ``0.0`` and ``-0.0`` differ,
+Two terms built from equal parts are the same object, so identity is structural equality: comparing programs,
+finding common subexpressions and keying a cache all cost one pointer comparison, and a term's hash is its
+identity's. Values are compared by type and bits: ``1``, ``True`` and ``1.0`` differ, ``0.0`` and ``-0.0`` differ,
 one nan equals another. Nothing here recurses over a term, so chains thousands deep and DAGs with
 astronomically many paths are fine.
 """
@@ -89,7 +89,6 @@ class _TermMeta(type):
             elif type(arg) is tuple and arg and isinstance(arg[0], Term):
                 children.extend(arg)
         object.__setattr__(made, "_children", tuple(children))
-        object.__setattr__(made, "_hash", hash(key))
         with _lock:
             return _table.setdefault(key, made)
 
@@ -118,10 +117,9 @@ class Term(metaclass=_TermMeta):
     tuple of these). Terms compare by identity, which is structural equality, see the module.
     """
 
-    __slots__ = ("__weakref__", "_children", "_hash")
+    __slots__ = ("__weakref__", "_children")
     __match_args__: ClassVar[tuple[str, ...]] = ()
     _children: tuple[Term, ...]
-    _hash: int
 
     @classmethod
     def _canonical(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -145,12 +143,6 @@ class Term(metaclass=_TermMeta):
 
     def _parts(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self.__match_args__])
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
     def __copy__(self) -> Self:
         return self
@@ -214,12 +206,13 @@ def _rebuild(flat: tuple[tuple[type, tuple[Any, ...]], ...]) -> Term:
     return made[-1]
 
 
-def postorder(*roots: Term) -> Iterator[Term]:
+def postorder(*roots: Term, seen: set[Term] | None = None) -> Iterator[Term]:
     """Every distinct term reachable from the roots once, children before parents, left to right.
 
-    Linear in the number of distinct terms, however many paths lead to them.
+    Linear in the number of distinct terms, however many paths lead to them. Terms in ``seen`` are left out with
+    what is below them; those that are visited are added to it.
     """
-    seen: set[Term] = set()
+    seen = set() if seen is None else seen
     stack: list[tuple[Term, Iterator[Term]]] = []
     for root in roots:
         if root in seen:

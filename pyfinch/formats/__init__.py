@@ -1,0 +1,1 @@
+"""Level formats, format descriptors and the storage tensor."""

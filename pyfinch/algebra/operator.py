@@ -63,6 +63,9 @@ class Operator:
         literals. Use `template` for the one that suits given dtypes.
     cast : {"result", "common", "none"}
         Roughly how arguments are cast before the template; `operand_dtypes` says it exactly.
+    collapses : bool
+        Whether it commonly maps stored values to the result's fill (comparisons, max, floor …), so that
+        results are compared with the fill before they are stored.
     repeat : Operator, "idempotent" or None
         The law for folding one value n times: ``repeat(x, n)``, or x itself.
     """
@@ -80,6 +83,7 @@ class Operator:
     associative: bool = False
     commutative: bool = False
     idempotent: bool = False
+    collapses: bool = False
     identity_of: Constant | None = None
     right_identity_of: Constant | None = None
     annihilator_of: Constant | None = None

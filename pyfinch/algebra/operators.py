@@ -41,13 +41,25 @@ def _float(name: str, symbol: str, func: np.ufunc, **more: Any) -> Operator:
 
 
 def _compare(name: str, symbol: str, func: np.ufunc, sign: str, **more: Any) -> Operator:
-    return _row(name, symbol, 2, func, f"({{0}} {sign} {{1}})", rule=r.compare, cast="common", **more)
+    return _row(
+        name, symbol, 2, func, f"({{0}} {sign} {{1}})", rule=r.compare, cast="common", collapses=True, **more
+    )
 
 
 def _whole(name: str, func: Any, numpy_name: str) -> Operator:
     """A rounding function: integers are whole already."""
     ints = {"b": "({0})", "i": "({0})", "u": "({0})"}
-    return _row(name, name, 1, func, f"np.{numpy_name}({{0}})", rule=r.keep, by_kind=ints, kinds="biuf")
+    return _row(
+        name,
+        name,
+        1,
+        func,
+        f"np.{numpy_name}({{0}})",
+        rule=r.keep,
+        by_kind=ints,
+        kinds="biuf",
+        collapses=True,
+    )
 
 
 def _round(x: Any) -> Any:
@@ -84,6 +96,7 @@ def _zero(value: Any) -> bool:
 
 _FOLD: Final = {"associative": True, "commutative": True}
 _LATTICE: Final = {**_FOLD, "idempotent": True}
+_COLLAPSES: Final = {"collapses": True}
 _FALSE: Final = {"b": "False", "i": "False", "u": "False"}
 _TRUE: Final = {"b": "True", "i": "True", "u": "True"}
 _NOT_C: Final = "biuf"
@@ -102,9 +115,9 @@ _TABLE: Final[tuple[Operator, ...]] = (
     _row("positive", "identity", 1, np.positive, "({0})"),
     _row("divide", "/", 2, np.divide, "({0} / {1})", by_kind={"c": "complex_divide({0}, {1})"},
          right_identity_of=r.one, aliases=("true_divide",)),
-    _row("floor_divide", "fld", 2, np.floor_divide, "floor_divide_float({0}, {1})",
+    _row("floor_divide", "fld", 2, np.floor_divide, "floor_divide_float({0}, {1})", **_COLLAPSES,
          by_kind={"i": "divide_signed({0}, {1})", "u": "divide_unsigned({0}, {1})"}),
-    _row("remainder", "mod", 2, np.remainder, "remainder_float({0}, {1})",
+    _row("remainder", "mod", 2, np.remainder, "remainder_float({0}, {1})", **_COLLAPSES,
          by_kind={"i": "remainder_signed({0}, {1})", "u": "remainder_unsigned({0}, {1})"}),
     _row("pow", "^", 2, np.power, "({0} ** {1})", right_identity_of=r.one, aliases=("power",),
          by_kind={"i": "power_integer({0}, {1})", "u": "power_integer({0}, {1})",
@@ -122,11 +135,11 @@ _TABLE: Final[tuple[Operator, ...]] = (
     _row("logaddexp", "logaddexp", -1, np.logaddexp, "log_add_exp({0}, {1})", **_FOLD,
          identity_of=r.minus_infinity, annihilator_of=r.infinity),
     # order
-    _row("maximum", "max", -1, np.maximum, _MAX, **_LATTICE, kinds=_NOT_C, identity_of=r.lowest,
+    _row("maximum", "max", -1, np.maximum, _MAX, **_COLLAPSES, **_LATTICE, kinds=_NOT_C, identity_of=r.lowest,
          annihilator_of=r.highest, distributes=("minimum",)),
-    _row("minimum", "min", -1, np.minimum, _MIN, **_LATTICE, kinds=_NOT_C, identity_of=r.highest,
+    _row("minimum", "min", -1, np.minimum, _MIN, **_COLLAPSES, **_LATTICE, kinds=_NOT_C, identity_of=r.highest,
          annihilator_of=r.lowest, distributes=("maximum",)),
-    _row("clip", "clamp", 3, np.clip, "clip_real({0}, {1}, {2})", kinds="iuf"),
+    _row("clip", "clamp", 3, np.clip, "clip_real({0}, {1}, {2})", **_COLLAPSES, kinds="iuf"),
     # comparison
     _compare("equal", "==", np.equal, "==", commutative=True),
     _compare("not_equal", "!=", np.not_equal, "!=", commutative=True),
@@ -135,27 +148,27 @@ _TABLE: Final[tuple[Operator, ...]] = (
     _compare("greater", ">", np.greater, ">", kinds=_NOT_C),
     _compare("greater_equal", ">=", np.greater_equal, ">=", kinds=_NOT_C),
     # logic; the identities are those of bools, an annihilator decides whatever the dtype
-    _row("logical_and", "and", -1, np.logical_and, "(({0} != 0) & ({1} != 0))", rule=r.logical, cast="none",
+    _row("logical_and", "and", -1, np.logical_and, "(({0} != 0) & ({1} != 0))", **_COLLAPSES, rule=r.logical, cast="none",
          **_LATTICE, identity_of=lambda d: True if d.kind == "b" else None, annihilator_of=r.zero,
          distributes=("logical_or", "logical_xor")),
-    _row("logical_or", "or", -1, np.logical_or, "(({0} != 0) | ({1} != 0))", rule=r.logical, cast="none",
+    _row("logical_or", "or", -1, np.logical_or, "(({0} != 0) | ({1} != 0))", **_COLLAPSES, rule=r.logical, cast="none",
          **_LATTICE, identity_of=lambda d: False if d.kind == "b" else None, annihilator_of=r.one,
          annihilates=_nonzero, distributes=("logical_and",)),
-    _row("logical_xor", "logical_xor", -1, np.logical_xor, "(({0} != 0) != ({1} != 0))", rule=r.logical,
+    _row("logical_xor", "logical_xor", -1, np.logical_xor, "(({0} != 0) != ({1} != 0))", **_COLLAPSES, rule=r.logical,
          cast="none", **_FOLD, identity_of=lambda d: False if d.kind == "b" else None,
          julia="xor({0} != 0, {1} != 0)"),
-    _row("logical_not", "!", 1, np.logical_not, "({0} == 0)", rule=r.truth, cast="none", julia="({0} == 0)"),
+    _row("logical_not", "!", 1, np.logical_not, "({0} == 0)", **_COLLAPSES, rule=r.truth, cast="none", julia="({0} == 0)"),
     # bits
-    _row("bitwise_and", "&", -1, np.bitwise_and, "({0} & {1})", **_LATTICE, kinds="biu",
+    _row("bitwise_and", "&", -1, np.bitwise_and, "({0} & {1})", **_COLLAPSES, **_LATTICE, kinds="biu",
          identity_of=r.all_ones, annihilator_of=r.zero, distributes=("bitwise_or", "bitwise_xor")),
     _row("bitwise_or", "|", -1, np.bitwise_or, "({0} | {1})", **_LATTICE, kinds="biu",
          identity_of=r.zero, annihilator_of=r.all_ones, distributes=("bitwise_and",)),
-    _row("bitwise_xor", "xor", -1, np.bitwise_xor, "({0} ^ {1})", **_FOLD, kinds="biu", identity_of=r.zero),
-    _row("bitwise_invert", "~", 1, np.invert, "(~{0})", kinds="biu", by_kind={"b": "({0} == 0)"},
+    _row("bitwise_xor", "xor", -1, np.bitwise_xor, "({0} ^ {1})", **_COLLAPSES, **_FOLD, kinds="biu", identity_of=r.zero),
+    _row("bitwise_invert", "~", 1, np.invert, "(~{0})", **_COLLAPSES, kinds="biu", by_kind={"b": "({0} == 0)"},
          aliases=("invert", "bitwise_not")),
-    _row("bitwise_left_shift", "<<", 2, np.left_shift, "left_shift({0}, {1})", kinds="biu",
+    _row("bitwise_left_shift", "<<", 2, np.left_shift, "left_shift({0}, {1})", **_COLLAPSES, kinds="biu",
          right_identity_of=r.zero, aliases=("left_shift",)),
-    _row("bitwise_right_shift", ">>", 2, np.right_shift, "right_shift({0}, {1})", kinds="biu",
+    _row("bitwise_right_shift", ">>", 2, np.right_shift, "right_shift({0}, {1})", **_COLLAPSES, kinds="biu",
          right_identity_of=r.zero, aliases=("right_shift",)),
     # elementary functions
     _float("exp", "exp", np.exp), _float("sqrt", "sqrt", np.sqrt), _float("log", "log", np.log),
@@ -175,20 +188,20 @@ _TABLE: Final[tuple[Operator, ...]] = (
     # rounding
     _whole("ceil", _rounding(np.ceil), "ceil"), _whole("floor", _rounding(np.floor), "floor"),
     _whole("trunc", _rounding(np.trunc), "trunc"),
-    _row("round", "round", 1, _round, "np.rint({0})", rule=r.keep, kinds="iufc",
+    _row("round", "round", 1, _round, "np.rint({0})", **_COLLAPSES, rule=r.keep, kinds="iufc",
          by_kind={"i": "({0})", "u": "({0})"}),
     # parts of a number, and tests of one
-    _row("real", "real", 1, _real, "({0})", rule=r.component, cast="none", by_kind={"c": "({0}.real)"}),
-    _row("imag", "imag", 1, _imag, "0", rule=r.component, cast="none", by_kind={"c": "({0}.imag)"}),
+    _row("real", "real", 1, _real, "({0})", **_COLLAPSES, rule=r.component, cast="none", by_kind={"c": "({0}.real)"}),
+    _row("imag", "imag", 1, _imag, "0", **_COLLAPSES, rule=r.component, cast="none", by_kind={"c": "({0}.imag)"}),
     _row("conj", "conj", 1, np.conjugate, "({0})", kinds="iufc", by_kind={"c": "np.conj({0})"},
          aliases=("conjugate",)),
-    _row("isfinite", "isfinite", 1, np.isfinite, "np.isfinite({0})", rule=r.truth, cast="none",
+    _row("isfinite", "isfinite", 1, np.isfinite, "np.isfinite({0})", **_COLLAPSES, rule=r.truth, cast="none",
          by_kind=_TRUE),
-    _row("isinf", "isinf", 1, np.isinf, "np.isinf({0})", rule=r.truth, cast="none", by_kind=_FALSE),
-    _row("isnan", "isnan", 1, np.isnan, "np.isnan({0})", rule=r.truth, cast="none", by_kind=_FALSE),
-    _row("signbit", "signbit", 1, np.signbit, "np.signbit({0})", cast="none"),
+    _row("isinf", "isinf", 1, np.isinf, "np.isinf({0})", **_COLLAPSES, rule=r.truth, cast="none", by_kind=_FALSE),
+    _row("isnan", "isnan", 1, np.isnan, "np.isnan({0})", **_COLLAPSES, rule=r.truth, cast="none", by_kind=_FALSE),
+    _row("signbit", "signbit", 1, np.signbit, "np.signbit({0})", **_COLLAPSES, cast="none"),
     # choice
-    _row("where", "ifelse", 3, np.where, "({1} if {0} else {2})", rule=r.condition),
+    _row("where", "ifelse", 3, np.where, "({1} if {0} else {2})", **_COLLAPSES, rule=r.condition),
     _row("overwrite", "overwrite", 2, lambda a, b: np.broadcast_arrays(a, b)[1].astype(np.result_type(a, b)),
          "({1})", associative=True, idempotent=True, rule=r.chooser),
     _row("first", "first", 2, lambda a, b: np.broadcast_arrays(a, b)[0].astype(np.result_type(a, b)),

@@ -1,0 +1,96 @@
+"""The Numba backend: lowers a scheduled plan and runs it step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyfinch.backends.base import Availability, Scheduled
+from pyfinch.backends.numba.permute import combine, permute
+from pyfinch.backends.numba.tiers import Kernel, kernel_for
+from pyfinch.formats.tensor import Tensor
+from pyfinch.lowering import LoopPlan, Step, lower_plan
+
+__all__ = ["NumbaBackend", "NumbaExecutable"]
+
+
+class NumbaBackend:
+    """Runs plans by kernels that are generated, compiled and cached."""
+
+    name = "numba"
+
+    def available(self) -> Availability:
+        """Numba is a dependency of pyfinch: always."""
+        return Availability(True)
+
+    def compile(self, scheduled: Scheduled) -> NumbaExecutable:
+        """Lower a plan; kernels are compiled when they first run on enough data."""
+        return NumbaExecutable(lower_plan(scheduled.plan))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A step and its kernel."""
+
+    step: Step
+    kernel: Kernel | None
+    last_use: tuple[str, ...]
+
+
+class NumbaExecutable:
+    """A plan of kernels."""
+
+    def __init__(self, plan: LoopPlan) -> None:
+        self.plan = plan
+        last: dict[str, int] = {}
+        for k, step in enumerate(plan.steps):
+            for name in step.operands:
+                last[name] = k
+        self.steps = [
+            _Ready(
+                step,
+                None if step.program is None else kernel_for(step.program),
+                tuple(name for name, at in last.items() if at == k and name not in plan.results),
+            )
+            for k, step in enumerate(plan.steps)
+        ]
+
+    @property
+    def source(self) -> str:
+        """The loop programs and the kernels' Python, step by step."""
+        parts = []
+        for ready in self.steps:
+            head = f"# {ready.step.result} = {ready.step.kind}({', '.join(ready.step.operands)})"
+            parts.append(head if ready.kernel is None else f"{head}\n{ready.kernel.source.source}")
+        return "\n\n".join(parts)
+
+    def __call__(self, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        """Run all steps; each intermediate is dropped after its last use."""
+        env = {alias: tensors[name] for alias, name in self.plan.inputs.items()}
+        for ready in self.steps:
+            step = ready.step
+            operands = [env[name] for name in step.operands]
+            env[step.result] = self.step(ready, step, operands)
+            for name in ready.last_use:
+                env.pop(name, None)
+        return tuple(env[name] for name in self.plan.results)
+
+    def step(self, ready: _Ready, step: Step, operands: list[Tensor]) -> Tensor:
+        """Run one step."""
+        if step.kind == "share":
+            (tensor,) = operands
+            return tensor.in_storage_order()
+        shape = tuple(place if isinstance(place, int) else _extent(operands, place) for place in step.shape)
+        if step.kind == "permute":
+            return permute(operands[0], step.order, step.ftype)
+        assert ready.kernel is not None
+        result = ready.kernel(operands, shape)
+        if step.combine is not None:
+            return combine(result, step.combine, step.ftype)
+        return result
+
+
+def _extent(operands: list[Tensor], place: tuple[int, int]) -> int:
+    tensor = operands[place[0]]
+    return tensor.shape[tensor.ftype.mode_order[place[1]]]
+
+

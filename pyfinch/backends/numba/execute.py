@@ -1,0 +1,230 @@
+"""Calling kernels: allocate the result, run, make more room when a kernel asks for it, trim, wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pyfinch.backends.numba.kernel import KernelSource
+from pyfinch.formats.format import FType
+from pyfinch.formats.tensor import Tensor
+from pyfinch.loops.nodes import Call, Literal, LoopNode, Value
+from pyfinch.algebra.term import postorder
+
+__all__ = ["evaluate", "run"]
+
+Kernel = Callable[..., int]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def evaluate(node: LoopNode, fills: dict[str, np.generic]) -> np.generic:
+    """The value of an expression over fill values."""
+    done: dict[LoopNode, Any] = {}
+    for term in postorder(node):
+        match term:
+            case Literal(value):
+                done[term] = value
+            case Value(name, _):
+                done[term] = fills[name]
+            case Call(op, args, dtype):
+                done[term] = np.asarray(op(*[done[arg] for arg in args])).astype(dtype)[()]
+    value: np.generic = done[node]
+    return value
+
+
+def run(kernel: Kernel, source: KernelSource, tensors: Sequence[Tensor], shape: tuple[int, ...]) -> Tensor:
+    """Run a kernel.
+
+    Parameters
+    ----------
+    kernel
+        The compiled or plain function.
+    source
+        What it was built from.
+    tensors
+        The operands, in the order of ``source.operands``.
+    shape
+        The result's extents in storage order, outermost first.
+    """
+    return _Run(source, tensors, shape).run(kernel)
+
+
+class _Run:
+    def __init__(self, source: KernelSource, tensors: Sequence[Tensor], shape: tuple[int, ...]) -> None:
+        self.source, self.tensors, self.shape = source, tensors, shape
+        assert isinstance(source.result.type, FType)
+        self.ftype = source.result.type
+        if isinstance(source.init, Literal):
+            self.init: np.generic = source.init.value
+        else:
+            fills = {
+                f"{var.name}_fill": tensor.fill_value
+                for var, tensor in zip(source.operands, tensors, strict=True)
+            }
+            self.init = evaluate(source.init, fills)
+        self.state = np.zeros(2 * len(self.ftype.levels), np.int64)
+        self.buffers: list[list[Array]] = []
+
+    def extent(self, place: object) -> int:
+        """A loop's extent: a number, or a storage slot of an operand."""
+        if isinstance(place, int):
+            return place
+        k, slot = place  # type: ignore[misc]
+        tensor = self.tensors[k]
+        return tensor.shape[tensor.ftype.mode_order[slot]]
+
+    # ------------------------------------------------------------------------------------------ allocation
+
+    def allocate(self) -> None:
+        """First buffers of the result: as many entries as the operands have, or what the dense levels need."""
+        guess = max([tensor.nnz for tensor in self.tensors if tensor.ndim] or [0])
+        npos, slot, appended = 1, 0, False
+        levels = self.ftype.levels
+        for number, level in enumerate(levels):
+            dims = self.shape[slot : slot + level.modes]
+            slot += level.modes
+            if level.appends:
+                room = min(max(guess, 16), max(npos * int(np.prod(dims, dtype=object)), 1))
+                ptr = self.empty(npos + 1, level.buffer_dtypes[0], number in self.source.counted)
+                ptr[0] = 0
+                self.buffers.append([ptr, *[self.empty(room, dtype) for dtype in level.buffer_dtypes[1:]]])
+                npos, appended = room, True
+            elif level.modes:
+                npos *= dims[0]
+                self.buffers.append([])
+            elif level.buffer_names:
+                self.buffers.append([self.values(npos, level.buffer_dtypes[0], appended)])
+            else:
+                self.buffers.append([])
+
+    def empty(self, size: int, dtype: np.dtype[Any], zero: bool = False) -> Array:
+        """An array, or MemoryError saying what it was for."""
+        try:
+            return np.zeros(size, dtype) if zero else np.empty(size, dtype)
+        except (MemoryError, ValueError) as error:
+            raise MemoryError(
+                f"the result of shape {self.shape} in format {self.ftype.text} needs {size} elements of {dtype}"
+            ) from error
+
+    def values(self, size: int, dtype: np.dtype[Any], appended: bool) -> Array:
+        """The array of values: filled where the kernel counts on it."""
+        if appended or not self.source.prefilled:
+            return self.empty(size, dtype)
+        if not self.init.tobytes().strip(b"\0"):
+            return self.empty(size, dtype, zero=True)
+        values = self.empty(size, dtype)
+        values.fill(self.init)
+        return values
+
+    def grow(self) -> None:
+        """Make room, geometrically, for the level that asked."""
+        levels = self.ftype.levels
+        for number, level in enumerate(levels):
+            need = int(self.state[2 * number + 1])
+            if not level.appends or need <= len(self.buffers[number][1]):
+                continue
+            room = max(need, 2 * len(self.buffers[number][1]))
+            for b in range(1, len(self.buffers[number])):
+                self.buffers[number][b].resize(room, refcheck=False)
+            self.resize_below(number + 1, room)
+
+    def resize_below(self, number: int, npos: int) -> None:
+        """Give the levels below an appending level as many positions as it has room."""
+        slot = sum(level.modes for level in self.ftype.levels[:number])
+        for level, buffers in zip(self.ftype.levels[number:], self.buffers[number:], strict=True):
+            if level.appends:
+                buffers[0].resize(npos + 1, refcheck=False)
+                return
+            if level.modes:
+                npos *= self.shape[slot]
+                slot += 1
+            elif buffers:
+                buffers[0].resize(npos, refcheck=False)
+
+    def trim(self) -> None:
+        """Cut buffers to what was appended, in place."""
+        for number, level in enumerate(self.ftype.levels):
+            if level.appends:
+                count = int(self.state[2 * number])
+                if number in self.source.counted:
+                    np.cumsum(self.buffers[number][0], out=self.buffers[number][0])
+                for b in range(1, len(self.buffers[number])):
+                    self.buffers[number][b].resize(count, refcheck=False)
+                self.resize_below(number + 1, count)
+
+    def workspace(self, number: int, dtype: str, place: object) -> Array:
+        """A workspace's buffer: its table is clean, the rest need not be."""
+        size = self.extent(place)
+        if dtype == "int32" and size >= 2**31:
+            raise MemoryError(f"a workspace over {size} coordinates does not fit")
+        return self.empty(size, np.dtype(dtype), zero=number == 0)
+
+    # ----------------------------------------------------------------------------------------------- calls
+
+    def arguments(self) -> list[Any]:
+        """The kernel's arguments after ``lo``, ``hi`` and ``state``."""
+        args: list[Any] = []
+        for argument in self.source.arguments[3:]:
+            parts: Any = argument.parts
+            match argument.kind:
+                case "buffer":
+                    args.append(_writable(self.tensors[parts[0]].buffers[parts[1]][parts[2]]))
+                case "fill":
+                    args.append(self.tensors[parts[0]].fill_value)
+                case "extent":
+                    args.append(self.extent(parts))
+                case "init":
+                    args.append(self.init)
+                case "result":
+                    args.append(self.buffers[parts[0]][parts[1]])
+                case "workspace":
+                    args.append(self.workspace(*parts))
+        return args
+
+    def run(self, kernel: Kernel) -> Tensor:
+        """Call the kernel until it is done."""
+        source = self.source
+        if source.mirror is None:
+            self.allocate()
+        else:
+            shared = self.tensors[source.mirror]
+            self.buffers = [list(buffers) for buffers in shared.buffers[:-1]]
+            size = len(shared.buffers[-1][0]) if shared.buffers[-1] else shared.nnz
+            self.buffers.append([self.empty(size, self.ftype.dtype)])
+        low, high = 0, self.outer_extent()
+        while True:
+            low = kernel(low, high, self.state, *self.arguments())
+            if low >= high:
+                break
+            self.grow()
+        if source.mirror is None:
+            self.trim()
+        return Tensor._trusted(self.ftype, self.logical_shape(), self.init, tuple(map(tuple, self.buffers)))
+
+    def outer_extent(self) -> int:
+        """The extent of the outermost loop; 1 if there is none."""
+        return max(self.extent(self.source.outer), 0) if self.source.outer is not None else 1
+
+    def logical_shape(self) -> tuple[int, ...]:
+        """The shape in logical mode order."""
+        shape = [0] * len(self.shape)
+        for slot, mode in enumerate(self.ftype.mode_order):
+            shape[mode] = self.shape[slot]
+        return tuple(shape)
+
+
+def _writable(array: Array) -> Array:
+    """The array, or a view of a read-only one that Numba types as writable; kernels never write operands."""
+    if array.flags.writeable:
+        return array
+    return np.asarray(_Unlocked(array))
+
+
+class _Unlocked:
+    """Offers an array's memory as writable, keeping the array alive."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}

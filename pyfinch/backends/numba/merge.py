@@ -1,0 +1,416 @@
+"""Coiteration: which coordinates a loop visits when some of its operands are steppers.
+
+One of five loops comes out, by the support of the body (the formula that says which operands must be present):
+
+- no stepper: a counted loop;
+- one operand required: a counted loop over its entries, the others following behind;
+- several required: the pointers leapfrog, without a branch on which one is behind;
+- two operands, none required, a scalar body: a merge with two tails, the operand that is behind chosen without a branch;
+- any other union: one loop by the least index with a presence bit an operand, so that code size is linear in
+  the number of operands.
+
+Where unstored entries matter (the body does something on fill) the gaps between visited coordinates are lowered too,
+as loops, or by the operator's repeat law as one statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyfinch.algebra.term import postorder
+from pyfinch.backends.numba import assemble
+from pyfinch.backends.numba.scope import Scope
+from pyfinch.looplets import Fiber, Lookup, Stepper
+from pyfinch.loops.nodes import Access, Index, Loop, LoopNode
+from pyfinch.loops.simplify import Formula, holds, is_nothing
+
+if TYPE_CHECKING:
+    from pyfinch.backends.numba.lower import Lowerer
+
+__all__ = ["Frame", "Merge"]
+
+
+@dataclass(slots=True)
+class _Pointer:
+    """A stepper's state in the emitted code: the entry it stands at, and where its entries end."""
+
+    fiber: Fiber
+    stepper: Stepper
+    at: str
+    end: str
+
+    @property
+    def more(self) -> str:
+        """True while there are entries left."""
+        return f"{self.at} < {self.end}"
+
+    @property
+    def here(self) -> str:
+        """The coordinate at hand."""
+        return self.stepper.coordinate(self.at)
+
+
+@dataclass(slots=True)
+class Frame:
+    """One loop being lowered."""
+
+    index: Index
+    start: str
+    stop: str
+    body: LoopNode
+    scope: Scope
+    looplets: dict[Fiber, Lookup | Stepper]
+    groups: dict[Fiber, list[Access]]
+    outermost: bool
+    reserved: bool
+    formula: Formula = True
+    gap: LoopNode | None = None  # what happens at coordinates that are not visited, if anything
+    seen: str = ""  # counts visited coordinates, where the gap is one statement
+    last: str = ""  # one past the last visited coordinate, where gaps are loops
+    pointers: dict[Fiber, _Pointer] = field(default_factory=dict)
+
+
+class Merge:
+    """Emits the loops."""
+
+    def __init__(self, lowerer: Lowerer) -> None:
+        self.lowerer = lowerer
+
+    def run(self, frame: Frame) -> None:
+        """Lower one loop."""
+        fibers = [fiber for fiber, looplet in frame.looplets.items() if isinstance(looplet, Stepper)]
+        if not fibers:
+            self.counted(frame)
+            return
+        frame.formula = self.lowerer.support(frame.body, fibers, frame.groups)
+        gap = self.lowerer.gap(frame.body, fibers, frame.groups)
+        for fiber in fibers:
+            frame.pointers[fiber] = self.pointer(frame, fiber)
+        if not is_nothing(gap):
+            frame.gap = gap
+        required = [f for f in fibers if not holds(frame.formula, lambda key, f=f: key is not f)]
+        optional = [f for f in fibers if f not in required]
+        self.reserve(frame, self.bound(frame, required))
+        self.before(frame, fibers)
+        if len(required) == 1 or (len(fibers) == 1):
+            self.single(frame, fibers[0] if len(fibers) == 1 else required[0], optional if required else [])
+        elif required:
+            self.intersection(frame, required, optional)
+        elif len(fibers) == 2 and frame.gap is None and self.scalar(frame, fibers):
+            self.pair(frame, fibers[0], fibers[1])
+        else:
+            self.union(frame, fibers)
+        self.after(frame, fibers)
+
+    # ------------------------------------------------------------------------------------------ the pieces
+
+    def pointer(self, frame: Frame, fiber: Fiber) -> _Pointer:
+        """Start a stepper, within the range of coordinates of a piece of the outermost loop."""
+        out = self.lowerer.out
+        stepper = frame.looplets[fiber]
+        assert isinstance(stepper, Stepper)
+        start, end = stepper.start, stepper.stop
+        if frame.outermost:
+            end_of_all = out.let("p_end", end)
+            start = f"lower_bound({stepper.indices}, {start}, {end_of_all}, {frame.start})"
+            at = out.let("p", start)
+            end = out.let("p_end", f"lower_bound({stepper.indices}, {at}, {end_of_all}, {frame.stop})")
+            start = at
+        name = out.fresh("p")
+        out.line(f"{name} = {start}")
+        return _Pointer(fiber, stepper, name, out.let("p_end", end))
+
+    def reserve(self, frame: Frame, bound: str) -> None:
+        """Make sure that there is room for what the loop appends, at most ``bound`` entries."""
+        if not frame.reserved:
+            assemble.reserve(self.lowerer, frame.index, frame.body, frame.scope, bound)
+
+    def scalar(self, frame: Frame, fibers: list[Fiber]) -> bool:
+        """Whether the body is a scalar step on values: small enough to be written four times."""
+        if any(isinstance(term, Loop) for term in postorder(frame.body)):
+            return False
+        return all(
+            not self.stepper(frame, fiber).grouped and fiber.slot + 1 == len(frame.groups[fiber][0].idxs)
+            for fiber in fibers
+        )
+
+    def stepper(self, frame: Frame, fiber: Fiber) -> Stepper:
+        """The stepper of a fiber."""
+        return frame.pointers[fiber].stepper
+
+    def bound(self, frame: Frame, required: list[Fiber]) -> str:
+        """An upper bound on the number of coordinates that are visited."""
+        if frame.gap is not None:
+            return f"max({frame.stop} - {frame.start}, 0)"
+        sizes = {fiber: f"({p.end} - {p.at})" for fiber, p in frame.pointers.items()}
+        if not required:
+            return " + ".join(sizes.values())
+        first, *rest = [sizes[fiber] for fiber in required]
+        for size in rest:
+            first = f"min({first}, {size})"
+        return first
+
+    def before(self, frame: Frame, fibers: list[Fiber]) -> None:
+        """Decide how gaps are lowered, and start the counters that they need."""
+        if frame.gap is None:
+            return
+        out = self.lowerer.out
+        gap, index = frame.gap, frame.index
+        if not assemble.written_by(index, gap, frame.scope):
+            probe = self.lowerer.repeatable(gap, index)
+            if probe:
+                frame.seen = out.fresh("seen")
+                out.line(f"{frame.seen} = 0")
+                return
+        frame.last = out.fresh(f"{index.name}_next")
+        out.line(f"{frame.last} = {frame.start}")
+
+    def after(self, frame: Frame, fibers: list[Fiber]) -> None:
+        """Lower the gap behind the last visited coordinate, or all gaps at once."""
+        if frame.gap is None:
+            return
+        if frame.seen:
+            span = f"{frame.stop} - {frame.start} - {frame.seen}"
+            once = self.lowerer.repeat(frame.gap, frame.index, span)
+            assert once is not None
+            self.lowerer.settle(once, frame.scope)
+            self.lowerer.statement(once, frame.scope)
+        else:
+            self.gap_loop(frame, frame.stop)
+
+    def gap_loop(self, frame: Frame, stop: str) -> None:
+        """The unstored coordinates from the last visited one up to ``stop``."""
+        assert frame.gap is not None
+        self.lowerer.loop(frame.index, frame.last, stop, frame.gap, frame.scope, reserved=True)
+
+    def counted(self, frame: Frame) -> None:
+        """No stepper: every coordinate of the extent."""
+        out = self.lowerer.out
+        self.reserve(frame, f"max({frame.stop} - {frame.start}, 0)")
+        coord = out.fresh(frame.index.name)
+        with out.block(f"for {coord} in range({frame.start}, {frame.stop}):"):
+            self.step(frame, coord, {}, True, True)
+
+    def step(
+        self, frame: Frame, coord: str, children: dict[Fiber, Fiber], formula: Formula, covered: bool
+    ) -> None:
+        """The body at one visited coordinate, and the gap before it."""
+        lowerer, out = self.lowerer, self.lowerer.out
+        if frame.outermost:
+            assemble.mark(lowerer, coord)
+        if frame.last:
+            self.gap_loop(frame, coord)
+            out.line(f"{frame.last} = {coord} + 1")
+        if frame.seen:
+            out.line(f"{frame.seen} += 1")
+        covered = covered or frame.gap is not None
+        body = frame.body
+        absent = [fiber for fiber in frame.pointers if fiber not in children]
+        if absent:
+            body = lowerer.gap(body, absent, frame.groups)
+        if formula is True:
+            lowerer.visit(frame.index, coord, body, frame.scope, children, frame.groups, frame.looplets, covered)
+            return
+        test = _text(formula, {fiber: child.present or "True" for fiber, child in children.items()})
+        with out.block(f"if {test}:"):
+            lowerer.visit(frame.index, coord, body, frame.scope, children, frame.groups, frame.looplets, False)
+
+    def group_end(self, pointer: _Pointer, coord: str, present: str | None = None) -> str:
+        """One past the entries that share a coordinate with the one at hand."""
+        if not pointer.stepper.grouped:
+            return f"{pointer.at} + 1"
+        out = self.lowerer.out
+        end = out.fresh("q")
+        out.line(f"{end} = {pointer.at}" if present else f"{end} = {pointer.at} + 1")
+        test = f"{end} < {pointer.end} and {pointer.stepper.coordinate(end)} == {coord}"
+        with out.block(f"while {present + ' and ' if present else ''}{test}:"):
+            out.line(f"{end} += 1")
+        return end
+
+    # ------------------------------------------------------------------------------------------- the loops
+
+    def single(self, frame: Frame, driver: Fiber, followers: list[Fiber]) -> None:
+        """Every entry of one operand; the others, which may be absent, are advanced to it."""
+        out = self.lowerer.out
+        pointer = frame.pointers[driver]
+        formula = _given(frame.formula, [driver])
+        if pointer.stepper.grouped:
+            with out.block(f"while {pointer.more}:"):
+                coord = out.let(frame.index.name, pointer.here)
+                end = self.group_end(pointer, coord)
+                child = pointer.stepper.body.tail(pointer.at, end)
+                self.follow(frame, coord, {driver: child}, followers, formula)
+                out.line(f"{pointer.at} = {end}")
+            return
+        at = out.fresh("p")
+        with out.block(f"for {at} in range({pointer.at}, {pointer.end}):"):
+            coord = out.let(frame.index.name, pointer.stepper.coordinate(at))
+            child = pointer.stepper.body.tail(at, f"{at} + 1")
+            self.follow(frame, coord, {driver: child}, followers, formula)
+            assemble.consume(self.lowerer, driver, coord)
+
+    def follow(
+        self,
+        frame: Frame,
+        coord: str,
+        children: dict[Fiber, Fiber],
+        followers: list[Fiber],
+        formula: Formula,
+    ) -> None:
+        """Advance the optional operands to a coordinate and lower the body there."""
+        out = self.lowerer.out
+        children = dict(children)
+        for fiber in followers:
+            pointer = frame.pointers[fiber]
+            with out.block(f"while {pointer.more} and {pointer.here} < {coord}:"):
+                out.line(f"{pointer.at} += 1")
+            present = out.let("present", f"{pointer.more} and {pointer.here} == {coord}")
+            end = self.group_end(pointer, coord, present)
+            children[fiber] = _optional(pointer.stepper.body.tail(pointer.at, end), present)
+        self.step(frame, coord, children, formula, False)
+
+    def intersection(self, frame: Frame, required: list[Fiber], optional: list[Fiber]) -> None:
+        """Coordinates where all required operands have an entry."""
+        out = self.lowerer.out
+        pointers = [frame.pointers[fiber] for fiber in required]
+        formula = _given(frame.formula, required)
+        with out.block(f"while {' and '.join(p.more for p in pointers)}:"):
+            heads = [out.let(f"{frame.index.name}_{k}", p.here) for k, p in enumerate(pointers)]
+            if len(heads) == 2:
+                test, coord = f"{heads[0]} == {heads[1]}", heads[0]
+            else:
+                coord = out.let(frame.index.name, _nested("max", heads))
+                test = " and ".join(f"{head} == {coord}" for head in heads)
+            with out.block(f"if {test}:"):
+                ends = [self.group_end(p, coord) for p in pointers]
+                children = {
+                    p.fiber: p.stepper.body.tail(p.at, end) for p, end in zip(pointers, ends, strict=True)
+                }
+                self.follow(frame, coord, children, optional, formula)
+                for p, end in zip(pointers, ends, strict=True):
+                    out.line(f"{p.at} = {end}")
+            with out.block("else:"):
+                for k, p in enumerate(pointers):
+                    behind = heads[1 - k] if len(heads) == 2 else coord
+                    out.line(f"{p.at} += {heads[k]} < {behind}")
+
+    def pair(self, frame: Frame, first: Fiber, second: Fiber) -> None:
+        """Two operands, either may be absent: merge while both last, then two tails."""
+        out = self.lowerer.out
+        a, b = frame.pointers[first], frame.pointers[second]
+        with out.block(f"while {a.more} and {b.more}:"):
+            i = out.let(f"{frame.index.name}_0", a.here)
+            j = out.let(f"{frame.index.name}_1", b.here)
+            with out.block(f"if {i} == {j}:"):
+                children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1") for p in (a, b)}
+                self.step(frame, i, children, _given(frame.formula, [first, second]), False)
+                out.line(f"{a.at} += 1")
+                out.line(f"{b.at} += 1")
+            with out.block("else:"):
+                is_first = out.let("is_first", f"{i} < {j}")
+                is_second = out.let("is_second", f"{j} < {i}")
+                coord = out.let(frame.index.name, f"min({i}, {j})")
+                children = {
+                    first: _optional(a.stepper.body.tail(a.at, ""), is_first, readable=True),
+                    second: _optional(b.stepper.body.tail(b.at, ""), is_second, readable=True),
+                }
+                self.step(frame, coord, children, _alone(frame.formula, [first, second]), False)
+                out.line(f"{a.at} += {is_first}")
+                out.line(f"{b.at} += {is_second}")
+        for pointer, other in ((a, second), (b, first)):
+            rest = _without(frame.formula, other)
+            if rest is False:
+                continue
+            at = out.fresh("p")
+            with out.block(f"for {at} in range({pointer.at}, {pointer.end}):"):
+                coord = out.let(frame.index.name, pointer.stepper.coordinate(at))
+                children = {pointer.fiber: pointer.stepper.body.tail(at, f"{at} + 1")}
+                self.step(frame, coord, children, _given(rest, [pointer.fiber]), False)
+
+    def union(self, frame: Frame, fibers: list[Fiber]) -> None:
+        """Any number of operands, none required: always go to the least coordinate at hand."""
+        out = self.lowerer.out
+        pointers = [frame.pointers[fiber] for fiber in fibers]
+        beyond = frame.stop
+        heads = [out.fresh(f"{frame.index.name}_{k}") for k in range(len(pointers))]
+
+        def read(head: str, pointer: _Pointer) -> None:
+            out.line(f"{head} = {pointer.here} if {pointer.more} else {beyond}")
+
+        for head, pointer in zip(heads, pointers, strict=True):
+            read(head, pointer)
+        coord = out.fresh(frame.index.name)
+        least = _nested("min", heads)
+        out.line(f"{coord} = {least}")
+        with out.block(f"while {coord} < {beyond}:"):
+            children, ends = {}, []
+            for head, p in zip(heads, pointers, strict=True):
+                present = out.let("present", f"{head} == {coord}")
+                end = self.group_end(p, coord, present)
+                ends.append((present, end))
+                children[p.fiber] = _optional(p.stepper.body.tail(p.at, end), present)
+            self.step(frame, coord, children, _alone(frame.formula, fibers), False)
+            for head, p, (present, end) in zip(heads, pointers, ends, strict=True):
+                with out.block(f"if {present}:"):
+                    out.line(f"{p.at} = {end}")
+                    read(head, p)
+            out.line(f"{coord} = {least}")
+
+
+def _optional(child: Fiber, present: str, *, readable: bool = False) -> Fiber:
+    return replace(child, present=present, readable=readable)
+
+
+def _nested(function: str, names: list[str]) -> str:
+    """A balanced tree of two-argument calls."""
+    while len(names) > 1:
+        pairs = [names[k : k + 2] for k in range(0, len(names), 2)]
+        names = [f"{function}({pair[0]}, {pair[1]})" if len(pair) == 2 else pair[0] for pair in pairs]
+    return names[0]
+
+
+def _given(formula: Formula, present: list[Fiber]) -> Formula:
+    """The formula when some operands are known to be present."""
+    return _assume(formula, {fiber: True for fiber in present})
+
+
+def _without(formula: Formula, absent: Fiber) -> Formula:
+    """The formula when an operand is known to be absent."""
+    return _assume(formula, {absent: False})
+
+
+def _alone(formula: Formula, fibers: list[Fiber]) -> Formula:
+    """The formula when at least one operand is present: True if any one of them is enough."""
+    if all(holds(formula, lambda key, only=fiber: key == only) for fiber in fibers):  # type: ignore[misc]
+        return True
+    return formula
+
+
+def _assume(formula: Formula, known: dict[Fiber, bool]) -> Formula:
+    match formula:
+        case bool():
+            return formula
+        case ("and", parts):
+            kept = [part for part in (_assume(part, known) for part in parts) if part is not True]
+            if any(part is False for part in kept):
+                return False
+            return True if not kept else kept[0] if len(kept) == 1 else ("and", tuple(kept))
+        case ("or", parts):
+            kept = [part for part in (_assume(part, known) for part in parts) if part is not False]
+            if any(part is True for part in kept):
+                return True
+            return False if not kept else kept[0] if len(kept) == 1 else ("or", tuple(kept))
+        case Fiber() as key:
+            return known.get(key, key)  # type: ignore[return-value]
+    raise AssertionError(formula)
+
+
+def _text(formula: Formula, names: dict[Fiber, str]) -> str:
+    match formula:
+        case ("and" | "or" as word, parts):
+            return "(" + f" {word} ".join(_text(part, names) for part in parts) + ")"
+        case Fiber() as key:
+            return names[key]
+        case _:
+            return str(formula)

@@ -1,0 +1,135 @@
+"""Changing storage order, and combining entries that were appended out of order: coordinates are sorted by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pyfinch.algebra.operators import Operator
+from pyfinch.algebra.operators import get as operator
+from pyfinch.backends.numba.tiers import kernel_for
+from pyfinch.formats.format import FType
+from pyfinch.formats.tensor import Tensor
+from pyfinch.loops.nodes import Access, Assign, Block, Declare, Freeze, Index, Loop, LoopNode, Sieve, Variable, Yield
+from pyfinch.loops.simplify import fill_of, simplify_call
+
+__all__ = ["combine", "copy", "permute"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+#: Entries from which the compiled counting sort pays for loading Numba.
+_LARGE = 50_000
+
+
+def permute(tensor: Tensor, order: tuple[int, ...], ftype: FType) -> Tensor:
+    """A tensor stored in another order of its slots.
+
+    Parameters
+    ----------
+    tensor
+        Any tensor.
+    order
+        ``order[d]`` is the slot of the tensor that becomes slot ``d``.
+    ftype
+        The type of the result, whose modes are in storage order.
+    """
+    coords, values = tensor.storage_coords()
+    shape = [tensor.shape[tensor.ftype.mode_order[slot]] for slot in order]
+    prefix = len(order)
+    while prefix > 0 and (prefix == len(order) or order[prefix - 1] < order[prefix]):
+        prefix -= 1
+    perm = _sorted([coords[slot] for slot in order[:prefix]], shape[:prefix], len(values))
+    if perm is not None:
+        coords = [coord[perm] for coord in coords]
+        values = values[perm]
+    loose = Tensor.from_sorted_coords(ftype.as_coo(), tuple(shape), tensor.fill_value, [coords[s] for s in order], values)
+    return copy(loose, ftype)
+
+
+def _sorted(keys: Sequence[Array], extents: Sequence[int], count: int) -> Array | None:
+    """The stable order by the keys, the first one most significant; None if there is nothing to sort by."""
+    perm: Array | None = None
+    for key, extent in zip(reversed(keys), reversed(extents), strict=True):
+        now = key if perm is None else key[perm]
+        step = _order(now, extent)
+        perm = step if perm is None else perm[step]
+    return perm
+
+
+def _order(keys: Array, extent: int) -> Array:
+    count = len(keys)
+    if count < _LARGE or extent > 4 * count:
+        return np.argsort(keys, kind="stable")
+    from pyfinch.backends.numba.compile import helper
+
+    order = np.empty(count, np.int32 if count < 2**31 else np.int64)
+    helper("counting_order")(keys, np.zeros(extent + 1, np.int64), order)
+    return order
+
+
+def combine(tensor: Tensor, op: Operator, ftype: FType) -> Tensor:
+    """Sort entries that were appended in any order, and fold those of equal coordinates, from the fill, by ``op``."""
+    coords, values = tensor.storage_coords()
+    shape = tuple(tensor.shape)
+    perm = _sorted(coords, shape, len(values))
+    if perm is not None:
+        coords = [coord[perm] for coord in coords]
+        values = values[perm]
+    if len(values):
+        first = np.zeros(len(values), bool)
+        first[0] = True
+        for coord in coords:
+            first[1:] |= coord[1:] != coord[:-1]
+        starts = np.flatnonzero(first)
+        coords = [coord[starts] for coord in coords]
+        values = _fold(op, values, starts, tensor.fill_value).astype(ftype.dtype)
+    loose = Tensor.from_sorted_coords(ftype.as_coo(), shape, tensor.fill_value, coords, values)
+    return copy(loose, ftype)
+
+
+def _fold(op: Operator, values: Array, starts: Array, init: np.generic) -> Array:
+    """Fold each segment of values by an operator, rank by rank: the k-th element of every segment at once."""
+    ends = np.append(starts[1:], len(values))
+    result = np.asarray(op(np.full(len(starts), init), values[starts]))
+    if isinstance(op.func, np.ufunc) and op.func.nin == 2:
+        with np.errstate(all="ignore"):
+            return np.asarray(op(np.full(len(starts), init), op.func.reduceat(values, starts)))
+    rank = 1
+    alive = np.flatnonzero(ends - starts > rank)
+    while len(alive):
+        result[alive] = op(result[alive], values[starts[alive] + rank])
+        rank += 1
+        alive = alive[ends[alive] - starts[alive] > rank]
+    return result
+
+
+def copy(tensor: Tensor, ftype: FType, *, prune: bool = False) -> Tensor:
+    """A tensor in the levels of another type, by a generated kernel; its storage order stays.
+
+    Fills stored where the result could leave them out are dropped if ``prune``, or if the source stores all.
+    """
+    source = tensor.ftype.in_storage_order()
+    shape = tuple(tensor.shape[mode] for mode in tensor.ftype.mode_order)
+    if source.levels == ftype.levels and not prune:
+        return Tensor._trusted(ftype, shape, tensor.fill_value, tensor.buffers)
+    result = kernel_for(copy_program(source, ftype, prune))([tensor], shape)
+    return result
+
+
+def copy_program(source: FType, ftype: FType, prune: bool) -> Block:
+    """The loop program that copies element by element."""
+    operand, result = Variable("A", source), Variable("R", ftype)
+    idxs = tuple(Index("ijklmn"[k] if k < 6 else f"i{k}") for k in range(source.ndim))
+    read = Access(operand, idxs)
+    fill = fill_of(operand)
+    body: LoopNode = Assign(Access(result, idxs), operator("overwrite"), read)
+    expands = any(not level.appends for level in source.levels[:-1]) and any(
+        level.appends for level in ftype.levels
+    )
+    if (prune or expands) and any(level.appends for level in ftype.levels):
+        body = Sieve(simplify_call(operator("not_equal"), (read, fill), np.dtype(np.bool_)), body)
+    for idx in reversed(idxs):
+        body = Loop(idx, None, body)
+    return Block((Declare(result, fill), body, Freeze(result), Yield((result,))))

@@ -1,0 +1,84 @@
+"""Scalar expressions of the Loop language as Python text in three-address form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pyfinch.algebra.dtypes import constructor
+from pyfinch.algebra.operators import Operator, cast
+from pyfinch.algebra.term import postorder
+from pyfinch.algebra.values import literal
+from pyfinch.backends.numba.emitter import Emitter
+from pyfinch.loops.nodes import Access, Call, Index, Literal, LoopNode, Value, Variable
+from pyfinch.loops.simplify import dtype_of
+
+__all__ = ["Scalars"]
+
+_NATURAL = frozenset(np.dtype(t) for t in ("int64", "uint64", "float32", "float64", "complex64", "complex128"))
+
+
+
+class Scalars:
+    """Emits scalar expressions; ``known`` maps terms to the names that already hold them."""
+
+    def __init__(self, out: Emitter) -> None:
+        self.out = out
+        self.functions: dict[str, Operator] = {}
+
+    def text(self, node: LoopNode, known: dict[LoopNode, str]) -> str:
+        """The text that stands for an expression, its parts emitted as statements before it."""
+        for term in postorder(node):
+            if term in known or not isinstance(term, LoopNode):
+                continue
+            match term:
+                case Literal(value):
+                    known[term] = "True" if value is np.True_ else self.constant(value)
+                case Value(name, _) | Variable(name, _):
+                    known[term] = name
+                case Call(op, args, dtype):
+                    texts = [(known[arg], dtype_of(arg)) for arg in args]
+                    text = self.apply(op, texts, dtype)
+                    known[term] = text if term is node else self.out.let("t", text)
+                case Index() | Access():
+                    if term is node:
+                        raise AssertionError(f"unbound {term!r}")
+        return known[node]
+
+    def constant(self, value: np.generic) -> str:
+        """The name of a constant."""
+        if value.dtype.kind == "b":
+            return literal(value)
+        return self.out.constant("c", literal(value))
+
+    def apply(self, op: Operator, args: list[tuple[str, np.dtype[np.generic]]], dtype: np.dtype[np.generic]) -> str:
+        """One application of an operator to named arguments, giving NumPy's value in NumPy's dtype."""
+        if op.arity == -1 and len(args) > 2:
+            text, kind = args[0]
+            for i, arg in enumerate(args[1:]):
+                text = self.apply(op, [(text, kind), arg], dtype)
+                kind = dtype
+                if i < len(args) - 2:
+                    text = self.out.let("t", text)
+            return text
+        if len(args) == 1 and op.arity == -1:
+            return self.cast(args[0][0], args[0][1], dtype)
+        kinds = [kind for _, kind in args]
+        wanted = op.operand_dtypes(*kinds)
+        template = op.template(*kinds)
+        texts = []
+        for k, ((text, kind), want) in enumerate(zip(args, wanted, strict=True)):
+            text = self.cast(text, kind, want)
+            if template.count(f"{{{k}}}") > 1 and not text.isidentifier():
+                text = self.out.let("t", text)
+            texts.append(text)
+        text = template.format(*texts)
+        result = op.result_dtype(*kinds)
+        if result.kind != "b" and not (result in _NATURAL and all(want == result for want in wanted)):
+            text = f"{constructor(result)}({text})"
+        return self.cast(text, result, dtype)
+
+    def cast(self, text: str, kind: np.dtype[np.generic], dtype: np.dtype[np.generic]) -> str:
+        """The value in another dtype."""
+        if kind == dtype:
+            return text
+        return cast(dtype).template(kind).format(text)

@@ -1,0 +1,1 @@
+"""The Loop language: how a program runs."""

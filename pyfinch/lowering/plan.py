@@ -1,0 +1,266 @@
+"""A scheduled plan as a sequence of steps, each one loop program.
+
+Here, and nowhere else, field order is reversed: Logic's last field is the first storage slot and the outermost loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyfinch.algebra.errors import ScheduleError
+from pyfinch.algebra.operators import Operator
+from pyfinch.algebra.operators import get as operator
+from pyfinch.formats.format import FType
+from pyfinch.logic.nodes import (
+    Aggregate,
+    Alias,
+    Deferred,
+    Field,
+    Immediate,
+    LogicNode,
+    Plan,
+    Produces,
+    Query,
+    Reformat,
+    Relabel,
+    Reorder,
+    Table,
+)
+from pyfinch.loops.nodes import Access, Assign, Block, Declare, Freeze, Index, Literal, Loop, LoopNode, Variable, Yield
+from pyfinch.loops.simplify import Context, dtype_of, fill_of, substitute
+from pyfinch.lowering.expressions import Expressions
+from pyfinch.lowering.storage import result_type, workspace_type
+
+__all__ = ["LoopPlan", "Step", "lower_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One query: bind ``result`` to the value of a loop program over earlier results.
+
+    ``kind`` is ``"kernel"``; ``"share"`` where the result is an operand as it stands; ``"permute"`` where an operand's
+    storage order changes (``order[d]`` is the operand's slot that becomes slot ``d``); ``"accumulate"`` where the
+    program appends coordinates out of order, to be sorted and combined by ``combine`` into ``ftype``.
+    ``shape`` gives each storage slot's extent: a number, or an operand's number and its slot.
+    """
+
+    kind: str
+    result: str
+    operands: tuple[str, ...]
+    ftype: FType
+    program: Block | None = None
+    shape: tuple[int | tuple[int, int], ...] = ()
+    order: tuple[int, ...] = ()
+    combine: Operator | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """All steps of a plan; ``inputs`` maps aliases to the names of the tensors that they stand for."""
+
+    inputs: Mapping[str, str]
+    steps: tuple[Step, ...]
+    results: tuple[str, ...]
+
+
+def lower_plan(plan: Plan) -> LoopPlan:
+    """Turn a scheduled plan into loop programs.
+
+    Parameters
+    ----------
+    plan
+        Queries of the form ``query(A, table(deferred, …))`` and ``query(A, reformat(format, e))``, where ``e`` is
+        ``reorder(pointwise, loops)`` or ``aggregate(op, init, reorder(pointwise, loops), …)``, and one ``produces``.
+
+    Raises
+    ------
+    ScheduleError
+        If a query is of another form.
+    """
+    return _Plan().lower(plan)
+
+
+class _Plan:
+    def __init__(self) -> None:
+        self.types: dict[Alias, FType] = {}
+        self.inputs: dict[str, str] = {}
+        self.steps: list[Step] = []
+        self.results: tuple[str, ...] = ()
+
+    def lower(self, plan: Plan) -> LoopPlan:
+        stack: list[LogicNode] = [plan]
+        while stack:
+            node = stack.pop()
+            match node:
+                case Plan(bodies):
+                    stack.extend(reversed(bodies))
+                case Query(lhs, Table(Deferred(name, ftype), _)):
+                    self.types[lhs] = ftype.in_storage_order()
+                    self.inputs[lhs.name] = name
+                case Query(lhs, Reformat(Immediate(fmt), rhs)):
+                    self.query(lhs, fmt, rhs)
+                case Produces(args):
+                    self.results = tuple(_alias(arg).name for arg in args)
+                case _:
+                    raise ScheduleError(f"lowering does not know the statement {node}")
+        return LoopPlan(self.inputs, tuple(self.steps), self.results)
+
+    def query(self, lhs: Alias, fmt: Any, rhs: LogicNode) -> None:
+        query = _Query(self.types, fmt)
+        step = query.lower(lhs, rhs)
+        self.types[lhs] = step.ftype
+        self.steps.append(step)
+
+
+def _alias(arg: LogicNode) -> Alias:
+    while isinstance(arg, (Relabel, Reorder)):
+        arg = arg.arg
+    if not isinstance(arg, Alias):
+        raise ScheduleError(f"a production must be an alias, got {arg}")
+    return arg
+
+
+class _Query:
+    """One query under lowering."""
+
+    def __init__(self, types: Mapping[Alias, FType], fmt: Any) -> None:
+        self.fmt = fmt
+        self.expressions = Expressions(types)
+
+    def lower(self, lhs: Alias, rhs: LogicNode) -> Step:
+        op, init, loops, reduced = operator("overwrite"), None, None, ()
+        match rhs:
+            case Aggregate(Immediate(op_), Immediate(init_), Reorder(arg, idxs), over):
+                op, init, loops, reduced = op_, Literal(np.asarray(init_)[()]), idxs, over
+            case Aggregate(Immediate(op_), Immediate(init_), arg, over):
+                op, init, loops, reduced = op_, Literal(np.asarray(init_)[()]), (), over
+            case Reorder(arg, idxs):
+                loops = idxs
+            case _:
+                arg, loops = rhs, ()
+        order = tuple(reversed(loops))
+        out = tuple(field for field in order if field not in reduced)
+        share = self.share(lhs, rhs, order, op)
+        if share is not None:
+            return share
+        value = self.expressions.lower(arg, order)
+        return self.kernel(lhs, value, op, init, order, out)
+
+    def share(self, lhs: Alias, rhs: LogicNode, order: tuple[Field, ...], op: Operator) -> Step | None:
+        """A query that copies an operand: shared as it stands, or with its storage order changed."""
+        match rhs:
+            case Reorder(Relabel(Alias() as alias, idxs), _) | Reorder(Reorder(Relabel(Alias() as alias, idxs), _), _):
+                pass
+            case Reorder(Alias() as alias, ()) | (Alias() as alias):
+                idxs = ()
+            case _:
+                return None
+        ftype = self.expressions.types[alias]
+        slots = tuple(reversed(idxs))
+        if len(slots) != len(order) or set(slots) != set(order):
+            return None
+        result = result_type(self.fmt, ftype.dtype, ftype.fill, self.expressions.index_types([(ftype, slots)], order))
+        if slots == order:
+            if ftype.levels == result.levels:
+                return Step("share", lhs.name, (alias.name,), ftype)
+            return None
+        permutation = tuple(slots.index(field) for field in order)
+        shape = tuple((0, slot) for slot in permutation)
+        return Step("permute", lhs.name, (alias.name,), result, shape=shape, order=permutation)
+
+    def kernel(
+        self,
+        lhs: Alias,
+        value: LoopNode,
+        op: Operator,
+        init: LoopNode | None,
+        order: tuple[Field, ...],
+        out: tuple[Field, ...],
+    ) -> Step:
+        expressions = self.expressions
+        fill = substitute(value, {a: fill_of(a.tensor) for a in expressions.accesses if a.idxs}, Context({}))
+        dtype = self.fmt.dtype or (dtype_of(value) if init is None else dtype_of(init))
+        start = _cast(fill if init is None else init, dtype)
+        ftype = result_type(
+            self.fmt, dtype, start.value if isinstance(start, Literal) else None, expressions.index_types_of(out)
+        )
+        scattered = _scattered(order, out)
+        shape = tuple(self.extent(field) for field in out)
+        if len(scattered) == 1 and ftype.levels[-2].appends:
+            body = self.with_workspace(value, op, start, order, out, ftype)
+        elif scattered and any(level.appends for level in ftype.levels[-1 - len(scattered) : -1]):
+            return self.accumulate(lhs, value, op, start, order, out, ftype, shape)
+        else:
+            body = self.loops(Assign(Access(Variable("R", ftype), self.indices(out)), op, value), order)
+        return Step("kernel", lhs.name, expressions.operands, ftype, _program(Variable("R", ftype), start, body), shape)
+
+    def indices(self, fields: tuple[Field, ...]) -> tuple[Index, ...]:
+        return tuple(self.expressions.index(field) for field in fields)
+
+    def extent(self, field: Field) -> int | tuple[int, int]:
+        return self.expressions.extent(field)
+
+    def loops(self, body: LoopNode, order: tuple[Field, ...]) -> LoopNode:
+        for field in reversed(order):
+            place = self.extent(field)
+            size = Literal(np.int64(place)) if isinstance(place, int) else None
+            body = Loop(self.expressions.index(field), size, body)
+        return body
+
+    def with_workspace(
+        self,
+        value: LoopNode,
+        op: Operator,
+        start: LoopNode,
+        order: tuple[Field, ...],
+        out: tuple[Field, ...],
+        ftype: FType,
+    ) -> LoopNode:
+        """Accumulate the innermost mode in a workspace inside the loops that come before the first reduction."""
+        prefix = order[: len(out) - 1]
+        (last,) = self.indices(out[-1:])
+        workspace = Variable("W", workspace_type(ftype.dtype, start))
+        scatter = self.loops(Assign(Access(workspace, (last,)), op, value), order[len(prefix) :])
+        flush = Assign(Access(Variable("R", ftype), self.indices(out)), operator("overwrite"), Access(workspace, (last,)))
+        body: LoopNode = Block(
+            (Declare(workspace, start), scatter, Freeze(workspace), self.loops(flush, out[-1:]))
+        )
+        return self.loops(body, prefix)
+
+    def accumulate(
+        self,
+        lhs: Alias,
+        value: LoopNode,
+        op: Operator,
+        start: LoopNode,
+        order: tuple[Field, ...],
+        out: tuple[Field, ...],
+        ftype: FType,
+        shape: tuple[int | tuple[int, int], ...],
+    ) -> Step:
+        """Append every contribution with its coordinates; the runtime sorts and combines them."""
+        loose = ftype.as_coo()
+        lhs_access = Access(Variable("R", loose), self.indices(out))
+        body = self.loops(Assign(lhs_access, operator("overwrite"), _cast(value, ftype.dtype)), order)
+        program = _program(Variable("R", loose), start, body)
+        return Step("accumulate", lhs.name, self.expressions.operands, ftype, program, shape, combine=op)
+
+
+def _cast(node: LoopNode, dtype: np.dtype[Any]) -> LoopNode:
+    from pyfinch.loops.simplify import as_dtype
+
+    return as_dtype(node, dtype)
+
+
+def _scattered(order: tuple[Field, ...], out: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The result's fields whose loops stand inside of a reduction."""
+    first = next((k for k, field in enumerate(order) if field not in out), len(order))
+    return tuple(field for field in order[first:] if field in out)
+
+
+def _program(result: Variable, start: LoopNode, body: LoopNode) -> Block:
+    return Block((Declare(result, start), body, Freeze(result), Yield((result,))))

@@ -1,4 +1,4 @@
-"""Format descriptors: `Format`, which a user writes and may leave open, and `FType`, which a kernel is made for."""
+"""`Format`, which a user writes and may leave open, and `FType`, which kernels are made for."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Format:
             wanted = leaf.dtype if leaf.dtype is not None else check_dtype(dtype)
             value = as_scalar(leaf.fill if leaf.fill is not None else fill, wanted)
             leaf = Element(value if is_special(value) else None, wanted)
-        return FType(levels + (leaf,), self.mode_order)
+        return FType((*levels, leaf), self.mode_order)
 
 
 def _with_indices(level: Level, ptr: DT, idx: DT) -> Level:

@@ -42,7 +42,8 @@ def to_coords(tensor: Tensor) -> tuple[Ints, NDArray[Any]]:
     for level, buffers in zip(tensor.ftype.levels[:-1], tensor.buffers[:-1], strict=True):
         own = dims[len(columns) : len(columns) + level.modes]
         if isinstance(level, Dense):
-            place = np.tile(np.arange(own[0], dtype=np.int64), len(pos))
+            # No fibers: the extent may be too large to count up to.
+            place = np.tile(np.arange(own[0] if len(pos) else 0, dtype=np.int64), len(pos))
             columns = [np.repeat(column, own[0]) for column in columns] + [place]
             pos = np.repeat(pos, own[0]) * own[0] + place
             continue
@@ -63,7 +64,8 @@ def _ranges(starts: Ints, counts: Ints) -> Ints:
     """The ranges start … start + count, one after another."""
     total = int(counts.sum())
     before = np.cumsum(counts) - counts
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - before, counts)
+    entries: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - before, counts)
+    return entries
 
 
 def todense(tensor: Tensor) -> NDArray[Any]:
@@ -98,7 +100,8 @@ def convert(tensor: Tensor, format: Format | FType, prune: bool = False) -> Tens
     Raises
     ------
     FormatError
-        If the format has another number of modes, or is a pattern and the values are not bools with fill False.
+        If the format has another number of modes, or is a pattern and the values are not bools with
+        fill False.
     """
     fmt = format.format if isinstance(format, FType) else format
     if fmt.ndim != tensor.ndim:
@@ -199,7 +202,7 @@ def build(
     *,
     in_order_of: tuple[int, ...] = (),
 ) -> Tensor:
-    """A tensor of distinct coordinates; `in_order_of` tells a mode order that they are known to be sorted by."""
+    """A tensor of distinct coordinates; `in_order_of` is a mode order that they are known to be sorted by."""
     slots = [coords[mode] for mode in format.mode_order]
     if in_order_of != format.mode_order:
         order = _sorting(slots, tuple(shape[mode] for mode in format.mode_order))
@@ -268,16 +271,23 @@ def _assemble_sparse(
     for dtype, limit in ((level.idx, dim - 1 if len(pos) else 0), (level.ptr, len(pos))):
         if dtype == np.int32 and limit > np.iinfo(np.int32).max:
             raise DTypeError(f"{level.text('…')}: int32 does not hold {limit}; use int64")
-    ptr = np.zeros(npos + 1, dtype=np.int64)
+    ptr = _allocate(npos + 1, np.int64)
     np.cumsum(np.bincount(pos[new], minlength=npos), out=ptr[1:])
     idxs = tuple(np.ascontiguousarray(column[new], dtype=level.idx) for column in own)
     buffers: tuple[Buffer, ...] = (ptr.astype(level.ptr), *idxs)
     if isinstance(level, SparseByteMap):
         pos = pos * dim + own[0]
-        table = np.zeros(npos * dim, dtype=np.bool_)
+        table = _allocate(npos * dim, np.bool_)
         table[pos] = True
         return (*buffers, table), pos, npos * dim
     return buffers, np.cumsum(new) - 1, int(np.count_nonzero(new))
+
+
+def _allocate(size: int, dtype: Any) -> NDArray[Any]:
+    try:
+        return np.zeros(size, dtype=dtype)
+    except (ValueError, OverflowError) as error:
+        raise MemoryError(f"{size} elements of {np.dtype(dtype)} do not fit in memory") from error
 
 
 def _assemble_leaf(ftype: FType, values: NDArray[Any], pos: Ints, npos: int, fill: Any) -> tuple[Buffer, ...]:
@@ -285,12 +295,13 @@ def _assemble_leaf(ftype: FType, values: NDArray[Any], pos: Ints, npos: int, fil
         full = len(ftype.levels) == 1 or isinstance(ftype.levels[-2], Dense)
         if not values.all() or (full and npos != len(values)):
             raise FormatError(
-                f"{ftype} stores True everywhere in its innermost dense level; some elements are False"
+                f"{ftype}: a pattern in a dense level is True everywhere; some elements are False"
             )
         return ()
     if npos == len(values) and (npos == 0 or bool(pos[-1] == npos - 1)):
         # As many positions as entries, which are distinct and in order.
         return (np.ascontiguousarray(values),)
-    filled = np.full(npos, fill, dtype=values.dtype)
+    filled = _allocate(npos, values.dtype)
+    filled[:] = fill
     filled[pos] = values
     return (filled,)

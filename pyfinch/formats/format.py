@@ -192,14 +192,9 @@ class FType:
         """The ftype of the same elements as one ``sparse_coo[ndim]`` level in the same mode order."""
         if not self.ndim:
             return self
-        ptrs = [
-            level.ptr for level in self.levels if isinstance(level, SparseList | SparseCOO | SparseByteMap)
-        ]
-        idxs = [
-            level.idx for level in self.levels if isinstance(level, SparseList | SparseCOO | SparseByteMap)
-        ]
-        ptr = max((d for d in ptrs if d is not None), key=lambda d: d.itemsize, default=_INT64)
-        idx = max((d for d in idxs if d is not None), key=lambda d: d.itemsize, default=_INT64)
+        sparse = [level for level in self.levels[:-1] if not isinstance(level, Dense)]
+        ptr = max((level.buffer_dtypes[0] or _INT64 for level in sparse), key=_width, default=_INT64)
+        idx = max((level.buffer_dtypes[1] or _INT64 for level in sparse), key=_width, default=_INT64)
         if any(isinstance(level, Dense) for level in self.levels):
             idx = _INT64
         return FType((SparseCOO(self.ndim, ptr, idx), self.levels[-1]), self.mode_order)
@@ -208,6 +203,10 @@ class FType:
 # Strong: programs meet a bounded number of ftypes, and kernels refer to them anyway.
 _ftypes: dict[tuple[tuple[Level, ...], tuple[int, ...]], FType] = {}
 _lock = threading.Lock()
+
+
+def _width(dtype: DT) -> int:
+    return dtype.itemsize
 
 
 def _make_ftype(levels: tuple[Level, ...], mode_order: tuple[int, ...]) -> FType:

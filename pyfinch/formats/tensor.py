@@ -10,7 +10,7 @@ import numpy as np
 
 from pyfinch.algebra import operators as ops
 from pyfinch.algebra.dtypes import DT, check_dtype
-from pyfinch.algebra.errors import DTypeError, FormatError, IndexBoundsError, PyFinchError, ShapeError
+from pyfinch.algebra.errors import DTypeError, FormatError, IndexBoundsError, ShapeError
 from pyfinch.algebra.values import as_scalar, same_value
 from pyfinch.formats.format import Format, FType, format
 from pyfinch.formats.levels import INDEX_DTYPES, Buffer, Dense, Element, Level, Pattern, SparseByteMap
@@ -44,7 +44,7 @@ def check_shape(shape: Any) -> tuple[int, ...]:
 class Tensor:
     """A tensor stored level by level.
 
-    The constructor checks nothing and copies nothing; use `from_buffers` for buffers that come from elsewhere.
+    The constructor checks nothing and copies nothing; use `from_buffers` for buffers from elsewhere.
 
     Parameters
     ----------
@@ -237,9 +237,7 @@ class Tensor:
         if wanted == self.dtype and not copy:
             return self
         if self.dtype.kind == "c" and wanted.kind != "c":
-            raise DTypeError(
-                f"astype from {self.dtype} to {wanted} would drop the imaginary part; use real()"
-            )
+            raise DTypeError(f"astype from {self.dtype} to {wanted} drops the imaginary part; use real()")
         cast = ops.cast(wanted)
         fill = cast(self.fill_value)
         fmt = Format((*self.ftype.levels[:-1], Element(None, wanted)), self.ftype.mode_order)
@@ -297,9 +295,7 @@ def _take_buffers(fmt: Format, buffers: Sequence[Sequence[Any]], copy: bool) -> 
     except TypeError:
         raise FormatError(f"buffers must be a sequence of sequences, one a level of {fmt}") from None
     if len(given) != len(fmt.levels):
-        raise FormatError(
-            f"{fmt} has {len(fmt.levels)} levels (dense ones hold ()), got {len(given)} buffer tuples"
-        )
+        raise FormatError(f"{fmt} has {len(fmt.levels)} levels (dense: ()), got {len(given)} buffer tuples")
     taken = []
     for number, (level, arrays) in enumerate(zip(fmt.levels, given, strict=True)):
         where = level_name(number, level)
@@ -361,11 +357,13 @@ def as_indices(array: Any, what: str) -> Buffer:
             return np.empty(array.shape, dtype=np.int64)
         raise DTypeError(f"{what} must be of integers, got {array.dtype}")
     if array.dtype.newbyteorder("=") in INDEX_DTYPES:
-        return array.astype(array.dtype.newbyteorder("="), copy=False)
+        native: Buffer = array.astype(array.dtype.newbyteorder("="), copy=False)
+        return native
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
         raise IndexBoundsError(f"{what} holds {array.max()}, which is beyond int64")
     small = array.dtype.itemsize < 4 or array.dtype == np.int32
-    return array.astype(np.int32 if small else np.int64)
+    widened: Buffer = array.astype(np.int32 if small else np.int64)
+    return widened
 
 
 def _fitted_type(fmt: Format, arrays: Buffers, fill_value: Any) -> tuple[FType, Any]:
@@ -378,9 +376,7 @@ def _fitted_type(fmt: Format, arrays: Buffers, fill_value: Any) -> tuple[FType, 
         if buffers:
             dtypes = {b.dtype for b in buffers[1:] if b.dtype != np.bool_}
             if len(dtypes) != 1:
-                raise DTypeError(
-                    f"{where}: coordinate arrays must have one dtype, got {sorted(map(str, dtypes))}"
-                )
+                raise DTypeError(f"{where}: indices must have one dtype, got {sorted(map(str, dtypes))}")
             level = replace(level, ptr=buffers[0].dtype, idx=buffers[1].dtype)  # type: ignore[type-var]
         levels.append(level)
     leaf = fmt.leaf
@@ -402,7 +398,7 @@ def _validate(ftype: FType, shape: tuple[int, ...], arrays: Buffers) -> None:
     for number, (level, buffers) in enumerate(zip(ftype.levels, arrays, strict=True)):
         for name, dtype, buffer in zip(level.buffer_names, level.buffer_dtypes, buffers, strict=True):
             if buffer.dtype != dtype or buffer.ndim != 1 or not buffer.flags.c_contiguous:
-                raise PyFinchError(
+                raise FormatError(
                     f"{level_name(number, level)}: {name} must be a contiguous vector of {dtype}"
                 )
         own = dims[slot : slot + level.modes]

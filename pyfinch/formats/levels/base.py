@@ -83,9 +83,7 @@ def check_fibers(ptr: Buffer, idxs: tuple[Buffer, ...], dims: tuple[int, ...], n
     falls = np.flatnonzero(ptr[1:] < ptr[:-1])
     if len(falls):
         p = int(falls[0])
-        raise FormatError(
-            f"{where}: ptr must not decrease, but ptr[{p + 1}] = {ptr[p + 1]} < ptr[{p}] = {ptr[p]}"
-        )
+        raise FormatError(f"{where}: ptr decreases: ptr[{p + 1}] = {ptr[p + 1]} < ptr[{p}] = {ptr[p]}")
     names = ("idx",) if len(idxs) == 1 else tuple(f"idx{k}" for k in range(len(idxs)))
     for name, idx, dim in zip(names, idxs, dims, strict=True):
         check_length(idx, int(ptr[-1]), f"{where}: {name} (ptr ends at {ptr[-1]})")

@@ -35,7 +35,7 @@ def permute(tensor: Tensor, order: tuple[int, ...], ftype: FType) -> Tensor:
     ftype
         The type of the result, whose modes are in storage order.
     """
-    coords, values = tensor.storage_coords()
+    coords, values = _storage_coords(tensor)
     shape = [tensor.shape[tensor.ftype.mode_order[slot]] for slot in order]
     prefix = len(order)
     while prefix > 0 and (prefix == len(order) or order[prefix - 1] < order[prefix]):
@@ -44,8 +44,25 @@ def permute(tensor: Tensor, order: tuple[int, ...], ftype: FType) -> Tensor:
     if perm is not None:
         coords = [coord[perm] for coord in coords]
         values = values[perm]
-    loose = Tensor.from_sorted_coords(ftype.as_coo(), tuple(shape), tensor.fill_value, [coords[s] for s in order], values)
+    loose = _coo(ftype, tuple(shape), tensor.fill_value, [coords[s] for s in order], values)
     return copy(loose, ftype)
+
+
+def _storage_coords(tensor: Tensor) -> tuple[list[Array], Array]:
+    """The coordinates of the stored entries, one array a storage slot, and their values."""
+    coords, values = tensor.to_coords()
+    return [coords[mode] for mode in tensor.ftype.mode_order], values
+
+
+def _coo(ftype: FType, shape: tuple[int, ...], fill: np.generic, coords: Sequence[Array], values: Array) -> Tensor:
+    """Sorted coordinates as one coordinate level, with the dtypes of a type."""
+    loose = ftype.as_coo()
+    level = loose.levels[0]
+    ptr = np.array([0, len(values)], level.buffer_dtypes[0])
+    idxs = tuple(
+        np.ascontiguousarray(coord, dtype) for coord, dtype in zip(coords, level.buffer_dtypes[1:], strict=True)
+    )
+    return Tensor._trusted(loose, shape, fill, ((ptr, *idxs), (np.ascontiguousarray(values),)))
 
 
 def _sorted(keys: Sequence[Array], extents: Sequence[int], count: int) -> Array | None:
@@ -71,8 +88,8 @@ def _order(keys: Array, extent: int) -> Array:
 
 def combine(tensor: Tensor, op: Operator, ftype: FType) -> Tensor:
     """Sort entries that were appended in any order, and fold those of equal coordinates, from the fill, by ``op``."""
-    coords, values = tensor.storage_coords()
-    shape = tuple(tensor.shape)
+    coords, values = _storage_coords(tensor)
+    shape = tensor.storage_shape
     perm = _sorted(coords, shape, len(values))
     if perm is not None:
         coords = [coord[perm] for coord in coords]
@@ -85,7 +102,7 @@ def combine(tensor: Tensor, op: Operator, ftype: FType) -> Tensor:
         starts = np.flatnonzero(first)
         coords = [coord[starts] for coord in coords]
         values = _fold(op, values, starts, tensor.fill_value).astype(ftype.dtype)
-    loose = Tensor.from_sorted_coords(ftype.as_coo(), shape, tensor.fill_value, coords, values)
+    loose = _coo(ftype, shape, tensor.fill_value, coords, values)
     return copy(loose, ftype)
 
 

@@ -22,8 +22,9 @@ DType = np.dtype[Any]
 class Expressions:
     """Lowers the expressions of one query, naming operands ``A B C …`` and indices ``i j k …`` by appearance."""
 
-    def __init__(self, types: Mapping[Alias, FType]) -> None:
+    def __init__(self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias]) -> None:
         self.types = types
+        self.same = same
         self.variables: dict[Alias, Variable] = {}
         self.names: dict[Field, Index] = {}
         self.accesses: list[Access] = []
@@ -65,6 +66,7 @@ class Expressions:
 
     def access(self, alias: Alias, slots: tuple[Field, ...], order: tuple[Field, ...]) -> Access:
         """An operand's element; a field that no loop binds has size 1."""
+        alias = self.same.get(alias, alias)
         if alias not in self.variables:
             k = len(self.variables)
             name = "ABCDEFGHIJKLMNOPQ"[k] if k < 17 else f"T{k}"

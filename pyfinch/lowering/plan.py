@@ -88,6 +88,7 @@ class _Plan:
     def __init__(self) -> None:
         self.types: dict[Alias, FType] = {}
         self.inputs: dict[str, str] = {}
+        self.same: dict[Alias, Alias] = {}  # tables of one tensor are one operand
         self.steps: list[Step] = []
         self.results: tuple[str, ...] = ()
 
@@ -100,6 +101,7 @@ class _Plan:
                     stack.extend(reversed(bodies))
                 case Query(lhs, Table(Deferred(name, ftype), _)):
                     self.types[lhs] = ftype.in_storage_order()
+                    self.same[lhs] = next((a for a in self.same if self.inputs[a.name] == name), lhs)
                     self.inputs[lhs.name] = name
                 case Query(lhs, Reformat(Immediate(fmt), rhs)):
                     self.query(lhs, fmt, rhs)
@@ -110,7 +112,7 @@ class _Plan:
         return LoopPlan(self.inputs, tuple(self.steps), self.results)
 
     def query(self, lhs: Alias, fmt: Any, rhs: LogicNode) -> None:
-        query = _Query(self.types, fmt)
+        query = _Query(self.types, self.same, fmt)
         step = query.lower(lhs, rhs)
         self.types[lhs] = step.ftype
         self.steps.append(step)
@@ -127,9 +129,9 @@ def _alias(arg: LogicNode) -> Alias:
 class _Query:
     """One query under lowering."""
 
-    def __init__(self, types: Mapping[Alias, FType], fmt: Any) -> None:
+    def __init__(self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias], fmt: Any) -> None:
         self.fmt = fmt
-        self.expressions = Expressions(types)
+        self.expressions = Expressions(types, same)
 
     def lower(self, lhs: Alias, rhs: LogicNode) -> Step:
         op, init, loops, reduced = operator("overwrite"), None, None, ()

@@ -1,0 +1,116 @@
+"""Running programs: lazy tensors become a canonical program, which is scheduled, compiled and cached once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyfinch.algebra.term import postorder, preorder
+from pyfinch.api.lazy import LazyTensor
+from pyfinch.backends.base import Executable, get_backend, get_scheduler
+from pyfinch.formats.format import FType
+from pyfinch.formats.tensor import Tensor
+from pyfinch.logic.nodes import Alias, Deferred, Field, LogicNode, Plan, Produces, Query, Reorder, fields
+
+__all__ = ["Ready", "compute_all", "prepare", "program_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A program that was compiled: what to call, with which tensors under which names, and how results are ordered."""
+
+    executable: Executable
+    names: tuple[str, ...]
+    orders: tuple[tuple[int, ...], ...]
+
+    def __call__(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Run on tensors in the order of ``names``."""
+        results = self.executable(dict(zip(self.names, tensors, strict=True)))
+        return tuple(_in_order(result, order) for result, order in zip(results, self.orders, strict=True))
+
+
+def _in_order(result: Tensor, order: tuple[int, ...]) -> Tensor:
+    """A result in storage order under its logical mode order."""
+    if order == result.ftype.mode_order:
+        return result
+    shape = [0] * len(order)
+    for slot, mode in enumerate(order):
+        shape[mode] = result.shape[slot]
+    ftype = FType(result.ftype.levels, order)
+    return Tensor._trusted(ftype, tuple(shape), result.fill_value, result.buffers)
+
+
+_ready: dict[tuple[Any, ...], Ready] = {}
+_lock = threading.Lock()
+
+
+def program_of(lazies: Sequence[LazyTensor]) -> tuple[Plan, tuple[str, ...]]:
+    """The canonical program of some lazy tensors, and the old names of its deferred tables in their new order.
+
+    Names are numbered by first appearance, so equal computations have one program.
+    """
+    queries, results = [], []
+    for k, x in enumerate(lazies):
+        names = fields(x.expr)
+        order = tuple(names[::-1][mode] for mode in reversed(x.order))
+        queries.append(Query(Alias(f"result {k}"), Reorder(x.expr, order)))
+        results.append(Alias(f"result {k}"))
+    plan = Plan((*queries, Produces(tuple(results))))
+    return _canonical(plan)
+
+
+def _canonical(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
+    names: dict[LogicNode, LogicNode] = {}
+    deferred: list[str] = []
+    counts = [0, 0]
+    order = list(preorder(plan))
+    for node in order:
+        match node:
+            case Field():
+                names[node] = Field(f"i{counts[0]}")
+                counts[0] += 1
+            case Alias():
+                names[node] = Alias(f"A{counts[1]}")
+                counts[1] += 1
+            case Deferred(name, kind):
+                names[node] = Deferred(f"T{len(deferred)}", kind)
+                deferred.append(name)
+    return _renamed(plan, names), tuple(deferred)
+
+
+def _renamed(plan: Plan, names: dict[LogicNode, LogicNode]) -> Plan:
+    done: dict[Any, Any] = dict(names)
+    for node in postorder(plan):
+        if node not in done:
+            done[node] = node.with_children([done[child] for child in node.children])
+    result: Plan = done[plan]
+    return result
+
+
+def prepare(lazies: Sequence[LazyTensor], backend: str | None = None, scheduler: str | None = None) -> tuple[Ready, tuple[str, ...]]:
+    """The compiled program of some lazy tensors, and which operands it takes."""
+    program, deferred = program_of(lazies)
+    chosen = get_backend(backend)
+    name, schedule = get_scheduler(scheduler)
+    orders = tuple(x.order for x in lazies)
+    key = (program, orders, chosen.name, name)
+    ready = _ready.get(key)
+    if ready is None:
+        executable = chosen.compile(schedule(program))
+        ready = Ready(executable, tuple(f"T{k}" for k in range(len(deferred))), orders)
+        with _lock:
+            ready = _ready.setdefault(key, ready)
+    return ready, deferred
+
+
+def compute_all(
+    lazies: Sequence[LazyTensor], backend: str | None = None, scheduler: str | None = None
+) -> tuple[Tensor, ...]:
+    """Compute lazy tensors together, sharing what they share."""
+    ready, deferred = prepare(lazies, backend, scheduler)
+    together: dict[str, Tensor] = {}
+    for x in lazies:
+        together.update(x.operands)
+    return ready([together[name] for name in deferred])

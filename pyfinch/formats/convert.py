@@ -5,6 +5,7 @@ Generated kernels do the same faster; this is what they are tested against.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,7 +171,11 @@ def _equals(values: NDArray[Any], fill: Any) -> NDArray[np.bool_]:
 
 
 def from_coords(
-    shape: tuple[int, ...], coords: NDArray[Any], values: NDArray[Any], format: Format, fill: Any
+    shape: tuple[int, ...],
+    coords: NDArray[Any] | Sequence[NDArray[Any]],
+    values: NDArray[Any],
+    format: Format,
+    fill: Any,
 ) -> Tensor:
     """A tensor of coordinates in any order; values at equal coordinates are summed in their dtype.
 

@@ -220,8 +220,8 @@ class Tensor:
         return convert(self, _as_format(format, self.ndim), prune)
 
     def to_scipy(self) -> Any:
-        """A scipy.sparse array; see `pyfinch.interop.scipy_sparse.to_scipy`."""
-        from pyfinch.interop.scipy_sparse import to_scipy
+        """A scipy.sparse array; see `pyfinch.formats.scipy_export.to_scipy`."""
+        from pyfinch.formats.scipy_export import to_scipy
 
         return to_scipy(self)
 

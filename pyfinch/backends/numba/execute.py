@@ -78,8 +78,10 @@ class _Run:
     # ------------------------------------------------------------------------------------------ allocation
 
     def allocate(self) -> None:
-        """First buffers of the result: as many entries as the operands have, or what the dense levels need."""
-        guess = max([tensor.nnz for tensor in self.tensors if tensor.ndim] or [0])
+        """First buffers of the result: room for as many entries as the operands have together."""
+        guess = sum(tensor.nnz for tensor in self.tensors if tensor.ndim)
+        if any(argument.kind == "workspace" for argument in self.source.arguments):
+            guess *= 4  # products have more entries than their operands; untouched memory costs nothing
         npos, slot, appended = 1, 0, False
         levels = self.ftype.levels
         for number, level in enumerate(levels):

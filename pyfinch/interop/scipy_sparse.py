@@ -44,6 +44,8 @@ def from_scipy(obj: Any) -> Tensor:
             _check_bsr(obj)
         case "dia":
             _check_dia(obj)
+        case "lil":
+            _check_lil(obj)
     try:
         # Duplicates survive in bsr → coo; here they are summed.
         return _csr(obj.tocoo())
@@ -155,6 +157,12 @@ def _check_bsr(obj: Any) -> None:
         raise FormatError(f"bsr has {len(obj.indices)} indices but {len(obj.data)} blocks")
     outer = (obj.shape[0] // rows, obj.shape[1] // columns)
     compressed(outer, obj.indptr, obj.indices, blocks, "csr")
+
+
+def _check_lil(obj: Any) -> None:
+    for row, (idx, values) in enumerate(zip(obj.rows, obj.data, strict=True)):
+        if len(idx) != len(values):
+            raise FormatError(f"lil row {row} has {len(idx)} columns but {len(values)} values")
 
 
 def _check_dia(obj: Any) -> None:

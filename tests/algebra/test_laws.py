@@ -13,13 +13,16 @@ from pyfinch.algebra import operators as ops
 from pyfinch.algebra.dtypes import SUPPORTED_DTYPES, check_dtype, from_julia_name, julia_name
 from pyfinch.algebra.errors import DTypeError, PyFinchError
 from pyfinch.algebra.values import as_scalar, is_special, literal, same_value, value_key
+from tests.algebra.test_operators import emitted
 
 STANDARD = frozenset(
-    """abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or
-    bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide
-    greater greater_equal hypot imag isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp
-    logical_and logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal
-    positive pow real reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc""".split()  # noqa: SIM905
+    """abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert
+    bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal
+    exp expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less
+    less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor
+    maximum minimum multiply negative nextafter not_equal positive pow real reciprocal
+    remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc
+    """.split()  # noqa: SIM905
 )
 CARRIERS = (ops.initwrite(0.0), ops.initwrite(np.nan), ops.choose(0.0), ops.choose(False), ops.choose(7))
 BINARY = [op for op in (*ops.all_operators(), *CARRIERS) if op.arity in (2, -1)]
@@ -186,10 +189,28 @@ def test_result_dtypes_follow_numpy():
     assert ops.get("equal")(np.int64(2**53 + 1), np.uint64(2**53)) == np.False_
 
 
+@pytest.mark.parametrize("op", CARRIERS, ids=repr)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_choosers_templates_equal_their_calls(op, compiled):
+    for dtype in (np.dtype("float64"), np.dtype("int64"), np.dtype("bool")):
+        f = emitted(op, (dtype, dtype), compiled)
+        for a, b in itertools.product(
+            [*values(dtype), *([dtype.type("nan")] if dtype.kind == "f" else [])], repeat=2
+        ):
+            assert np.array_equal(f(a, b), op(a, b), equal_nan=True)
+
+
+def test_casts_compiled_by_numba_equal_astype():
+    for to, given in itertools.product(
+        ("int8", "uint64", "float32", "bool", "complex64"), ("float64", "int64", "complex128")
+    ):
+        f = emitted(ops.cast(to), (np.dtype(given),), compiled=True)
+        for x in np.array([0, 1, 2.5, 100], dtype=given):
+            assert f(x) == ops.cast(to)(x)
+
+
 @pytest.mark.parametrize("to", SUPPORTED_DTYPES, ids=str)
 def test_casts_equal_astype(to):
-    from tests.algebra.test_operators import emitted
-
     op = ops.cast(to)
     for dtype in SUPPORTED_DTYPES:
         f = emitted(op, (dtype,))

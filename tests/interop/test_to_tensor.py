@@ -124,7 +124,6 @@ def test_lists():
         np.zeros(2, "S3"),
         object(),
     ],
-    ids=repr,
 )
 def test_what_is_no_array_of_numbers_is_refused(bad):
     with pytest.raises(DTypeError):
@@ -218,6 +217,18 @@ def corrupt(name, field, value):
 def test_corrupt_scipy_arrays_are_refused(name, field, value, error):
     with pytest.raises(error):
         to_tensor(corrupt(name, field, value))
+
+
+def test_corrupt_lil_and_dok_are_refused():
+    for rows in ([7], [0, 1], [-1]):
+        lil = sp.lil_array(np.eye(3))
+        lil.rows[0] = rows
+        with pytest.raises(PyFinchError):
+            to_tensor(lil)
+    dok = sp.dok_array(np.eye(3))
+    dok._dict[(9, 9)] = 1.0
+    with pytest.raises(PyFinchError):
+        to_tensor(dok)
 
 
 def test_corrupt_coo_is_refused():

@@ -17,7 +17,7 @@ __all__ = ["SparseByteMap"]
 
 @dataclass(frozen=True, slots=True)
 class SparseByteMap:
-    """Child position = pos * dim + i, stored where tbl is True; ptr and idx list those as sparse_list does."""
+    """Child position = pos * dim + i, stored where tbl is True; ptr and idx list those as in sparse_list."""
 
     ptr: DT | None = None
     idx: DT | None = None

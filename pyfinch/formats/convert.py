@@ -30,7 +30,7 @@ from pyfinch.formats.tensor import Tensor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["build", "convert", "from_coords", "to_coords", "todense"]
+__all__ = ["build", "convert", "from_coords", "is_stored_so", "target_of", "to_coords", "todense"]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -107,11 +107,11 @@ def convert(tensor: Tensor, format: Format | FType, prune: bool = False) -> Tens
     fmt = format.format if isinstance(format, FType) else format
     if fmt.ndim != tensor.ndim:
         raise FormatError(f"format {fmt} has {fmt.ndim} modes, the tensor has {tensor.ndim}")
-    dtype, fill = _target(tensor, fmt)
+    dtype, fill = target_of(tensor, fmt)
     if dtype != tensor.dtype:
         tensor = tensor.astype(dtype)
     refill = not same_value(fill, tensor.fill_value)
-    if not prune and not refill and _stored_so(tensor, fmt):
+    if not prune and not refill and is_stored_so(tensor, fmt):
         return tensor
     if refill:
         tensor = _densified(tensor)
@@ -124,7 +124,8 @@ def convert(tensor: Tensor, format: Format | FType, prune: bool = False) -> Tens
     return build(tensor.shape, coords, values, fmt, fill, in_order_of=tensor.ftype.mode_order)
 
 
-def _target(tensor: Tensor, fmt: Format) -> tuple[DT, Any]:
+def target_of(tensor: Tensor, fmt: Format) -> tuple[DT, Any]:
+    """The dtype and the fill value of a tensor after conversion to a format."""
     if isinstance(fmt.leaf, Pattern):
         if tensor.dtype.kind != "b" or tensor.fill_value:
             raise FormatError(
@@ -142,7 +143,7 @@ def _is_dense_inside(tensor: Tensor) -> bool:
     return len(levels) > 1 and isinstance(levels[-2], Dense)
 
 
-def _stored_so(tensor: Tensor, fmt: Format) -> bool:
+def is_stored_so(tensor: Tensor, fmt: Format) -> bool:
     """Whether a tensor's levels are those of a format, up to what it leaves open."""
     if fmt.mode_order != tensor.ftype.mode_order or len(fmt.levels) != len(tensor.ftype.levels):
         return False

@@ -9,6 +9,7 @@ import numpy as np
 from pyfinch.algebra.operators import Operator
 from pyfinch.algebra.term import postorder
 from pyfinch.backends.numba.scope import Scope, Target, Written
+from pyfinch.formats.format import FType
 from pyfinch.formats.levels import SparseByteMap
 from pyfinch.looplets import Fiber, Lookup, Spike, Stepper
 from pyfinch.loops.nodes import Access, Assign, Index, LoopNode, accesses
@@ -137,7 +138,7 @@ def open_slot(lowerer: Lowerer, target: Target, coord: str, covered: bool, scope
     """Go to the place that a coordinate names."""
     out, written = lowerer.out, target.written
     level = written.ftype.levels[target.level]
-    coords = (*target.coords, coord)
+    coords = (*target.coords, coord) if target.inner_slot else (coord,)
     if target.inner_slot < level.modes - 1:
         scope.writes[target.access] = target.moved(
             slot=target.slot + 1, inner_slot=target.inner_slot + 1, coords=coords
@@ -167,19 +168,29 @@ def open_slot(lowerer: Lowerer, target: Target, coord: str, covered: bool, scope
         return
     if written.ftype.levels[opened.level].appends:
         out.line(f"{written.counters[opened.level]}_from = {written.counters[opened.level]}")
-    elif opened.appended and _appends(target):
+    elif _appends(target) and not _appends_below(written.ftype, opened.level):
         _fill_block(lowerer, opened)
 
 
 def _fill_block(lowerer: Lowerer, target: Target) -> None:
     """Give the dense block below a new entry its initial value."""
     out = lowerer.out
-    size = " * ".join(lowerer.extents[idx] for idx in target.access.idxs[target.slot :])  # type: ignore[index]
     init = lowerer.init(target.written)
-    block = out.let("block", size)
+    start, stop = _block(lowerer, target)
     at = out.fresh("p")
-    with out.block(f"for {at} in range({target.pos} * {block}, ({target.pos} + 1) * {block}):"):
+    with out.block(f"for {at} in range({start}, {stop}):"):
         out.line(f"{target.values}[uintp({at})] = {init}")
+
+
+def _block(lowerer: Lowerer, target: Target) -> tuple[str, str]:
+    """The range of values below a target whose deeper levels are dense."""
+    size = " * ".join(lowerer.extents[idx] for idx in target.access.idxs[target.slot :])  # type: ignore[index]
+    return f"{target.pos} * {size}", f"({target.pos} + 1) * {size}"
+
+
+def _appends_below(ftype: FType, level: int) -> bool:
+    """Whether a level or one below it appends."""
+    return any(deeper.appends for deeper in ftype.levels[level:])
 
 
 def close_slot(lowerer: Lowerer, before: Target, after: Target) -> None:
@@ -190,7 +201,11 @@ def close_slot(lowerer: Lowerer, before: Target, after: Target) -> None:
     child_level = written.ftype.levels[after.level]
     appending = _appends(before)
     if not child_level.appends:
-        if appending:
+        if appending and not _appends_below(written.ftype, after.level):
+            start, stop = _block(lowerer, after)
+            with out.block(f"if holds_other({after.values}, {start}, {stop}, {lowerer.init(written)}):"):
+                _commit(lowerer, before, after)
+        elif appending:
             _commit(lowerer, before, after)
         return
     counter = written.counters[after.level]
@@ -262,13 +277,13 @@ def _store_fresh(lowerer: Lowerer, slot: Target, target: Target, value: LoopNode
 def _store(lowerer: Lowerer, slot: Target, target: Target, value: str, *, check: bool) -> None:
     """Store an element that nothing wrote before; an appended one only if it differs from the fill, where asked."""
     out, written = lowerer.out, target.written
-    if not _appends(slot) or slot.at_leaf:
+    if slot.at_leaf or not _appends(slot):
         if not target.full and not target.appended and written.mirror is None:
             written.prefilled = True
-        out.line(f"{target.values}[uintp({target.pos})] = {value}")
+        _put(lowerer, target, value)
         return
     if not check:
-        out.line(f"{target.values}[uintp({target.pos})] = {value}")
+        _put(lowerer, target, value)
         _commit(lowerer, slot, target)
         return
     value = out.let("value", value)
@@ -280,8 +295,14 @@ def _store(lowerer: Lowerer, slot: Target, target: Target, value: str, *, check:
     if run_time:
         test = f"{test} and ({value} == {value} or {init} == {init})"
     with out.block(f"if {test}:"):
-        out.line(f"{target.values}[uintp({target.pos})] = {value}")
+        _put(lowerer, target, value)
         _commit(lowerer, slot, target)
+
+
+def _put(lowerer: Lowerer, target: Target, value: str) -> None:
+    """Store a value, unless the leaf is a pattern, which has none."""
+    if target.written.ftype.levels[-1].buffer_names:
+        lowerer.out.line(f"{target.values}[uintp({target.pos})] = {value}")
 
 
 def _combined(lowerer: Lowerer, op: Operator, old: str, value: str, rhs: LoopNode, dtype: np.dtype[np.generic]) -> str:

@@ -27,6 +27,7 @@ from pyfinch.loops.nodes import (
     Literal,
     Loop,
     LoopNode,
+    Sieve,
     Variable,
     Yield,
 )
@@ -99,6 +100,7 @@ class _Builder:
     def __init__(self, program: Block, result: Variable, init: LoopNode, body: LoopNode) -> None:
         self.program, self.result, self.init, self.body = program, result, init, body
         terms = list(postorder(body))
+        self.sieves = any(isinstance(term, Sieve) for term in terms)
         self.assigns = [term for term in terms if isinstance(term, Assign)]
         declared = {term.tensor: term.init for term in terms if isinstance(term, Declare)}
         written = {result: init, **declared}
@@ -222,8 +224,8 @@ class _Builder:
     # -------------------------------------------------------------------------------------------- analysis
 
     def collapses(self) -> bool:
-        """Whether the assigned expression can map stored values to the fill, so that results are worth a test."""
-        return any(
+        """Whether stored values can become the fill, or be left out, so that results are worth a test."""
+        return self.sieves or any(
             term.op.collapses
             for assign in self.assigns
             if assign.lhs.tensor is self.result

@@ -11,9 +11,24 @@ from pyfinch.algebra.operators import Operator
 from pyfinch.algebra.operators import get as operator
 from pyfinch.backends.numba.tiers import kernel_for
 from pyfinch.formats.format import FType
+from pyfinch.formats.levels import Dense
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.nodes import Access, Assign, Block, Declare, Freeze, Index, Loop, LoopNode, Sieve, Variable, Yield
-from pyfinch.loops.simplify import fill_of, simplify_call
+from pyfinch.loops.nodes import (
+    Access,
+    Assign,
+    Block,
+    Call,
+    Declare,
+    Freeze,
+    Index,
+    Literal,
+    Loop,
+    LoopNode,
+    Sieve,
+    Variable,
+    Yield,
+)
+from pyfinch.loops.simplify import fill_of
 
 __all__ = ["combine", "copy", "permute"]
 
@@ -23,7 +38,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _LARGE = 50_000
 
 
-def permute(tensor: Tensor, order: tuple[int, ...], ftype: FType) -> Tensor:
+def permute(tensor: Tensor, order: tuple[int, ...], ftype: FType, *, prune: bool = False) -> Tensor:
     """A tensor stored in another order of its slots.
 
     Parameters
@@ -45,7 +60,7 @@ def permute(tensor: Tensor, order: tuple[int, ...], ftype: FType) -> Tensor:
         coords = [coord[perm] for coord in coords]
         values = values[perm]
     loose = _coo(ftype, tuple(shape), tensor.fill_value, [coords[s] for s in order], values)
-    return copy(loose, ftype)
+    return copy(loose, ftype, prune=prune or _stores_all(tensor.ftype))
 
 
 def _storage_coords(tensor: Tensor) -> tuple[list[Array], Array]:
@@ -125,7 +140,7 @@ def _fold(op: Operator, values: Array, starts: Array, init: np.generic) -> Array
 def copy(tensor: Tensor, ftype: FType, *, prune: bool = False) -> Tensor:
     """A tensor in the levels of another type, by a generated kernel; its storage order stays.
 
-    Fills stored where the result could leave them out are dropped if ``prune``, or if the source stores all.
+    Stored fills that the result can leave out are dropped if ``prune``, or if the source's innermost level is dense.
     """
     source = tensor.ftype.in_storage_order()
     shape = tuple(tensor.shape[mode] for mode in tensor.ftype.mode_order)
@@ -135,6 +150,11 @@ def copy(tensor: Tensor, ftype: FType, *, prune: bool = False) -> Tensor:
     return result
 
 
+def _stores_all(ftype: FType) -> bool:
+    """Whether the innermost level stores every element, fills too."""
+    return ftype.ndim > 0 and isinstance(ftype.levels[-2], Dense)
+
+
 def copy_program(source: FType, ftype: FType, prune: bool) -> Block:
     """The loop program that copies element by element."""
     operand, result = Variable("A", source), Variable("R", ftype)
@@ -142,11 +162,10 @@ def copy_program(source: FType, ftype: FType, prune: bool) -> Block:
     read = Access(operand, idxs)
     fill = fill_of(operand)
     body: LoopNode = Assign(Access(result, idxs), operator("overwrite"), read)
-    expands = any(not level.appends for level in source.levels[:-1]) and any(
-        level.appends for level in ftype.levels
-    )
-    if (prune or expands) and any(level.appends for level in ftype.levels):
-        body = Sieve(simplify_call(operator("not_equal"), (read, fill), np.dtype(np.bool_)), body)
+    if (prune or _stores_all(source)) and any(level.appends for level in ftype.levels):
+        is_nan = isinstance(fill, Literal) and bool(fill.value != fill.value)
+        test = ("equal", (read, read)) if is_nan else ("not_equal", (read, fill))
+        body = Sieve(Call(operator(test[0]), test[1], np.dtype(np.bool_)), body)
     for idx in reversed(idxs):
         body = Loop(idx, None, body)
     return Block((Declare(result, fill), body, Freeze(result), Yield((result,))))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["counting_order", "lower_bound", "sort_touched"]
+__all__ = ["counting_order", "holds_other", "lower_bound", "sort_touched"]
 
 # Numba specialises each function to the dtypes that it meets.
 Array = Any
@@ -23,6 +23,14 @@ def lower_bound(indices: Array, start: int, stop: int, coordinate: int) -> int:
         else:
             high = middle
     return low
+
+
+def holds_other(values: Array, start: int, stop: int, fill: Any) -> bool:
+    """Whether any of ``values[start:stop]`` differs from the fill (a nan does not differ from a nan)."""
+    for p in range(start, stop):
+        if values[p] != fill and (values[p] == values[p] or fill == fill):
+            return True
+    return False
 
 
 def sort_touched(touched: Array, count: int, table: Array) -> None:

@@ -156,5 +156,16 @@ def _cast_operator(dtype: DT) -> Operator:
         return dtypes, dtype
 
     name = f"cast({dtype.name})"
-    return CastOperator(name, name, 1, func, plain, rule, "none", by_kind=by_kind, collapses=dtype.kind in "biu", julia=julia_name(dtype),
-                        dtype=dtype)  # fmt: skip
+    return CastOperator(
+        name,
+        name,
+        1,
+        func,
+        plain,
+        rule,
+        "none",
+        by_kind=by_kind,
+        julia=julia_name(dtype),
+        collapses=dtype.kind in "biu",
+        dtype=dtype,
+    )

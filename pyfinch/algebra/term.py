@@ -1,10 +1,10 @@
 """Terms: immutable, hash-consed trees, the base of the nodes of both intermediate languages.
 
-Two terms built from equal parts are the same object, so identity is structural equality: comparing programs,
-finding common subexpressions and keying a cache all cost one pointer comparison, and a term's hash is its
-identity's. Values are compared by type and bits: ``1``, ``True`` and ``1.0`` differ, ``0.0`` and ``-0.0`` differ,
-one nan equals another. Nothing here recurses over a term, so chains thousands deep and DAGs with
-astronomically many paths are fine.
+Two terms built from equal parts are the same object, so identity is structural equality: comparing
+programs, finding common subexpressions and keying a cache all cost one pointer comparison, and a term's
+hash is its identity's. Values are compared by type and bits: ``1``, ``True`` and ``1.0`` differ, ``0.0``
+and ``-0.0`` differ, one nan equals another. Nothing here recurses over a term, so chains thousands deep and
+DAGs with astronomically many paths are fine.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _bits(value: Any) -> bytes | str:
     if value.dtype.kind in "fc" and value != value:
         parts = (value.real, value.imag) if value.dtype.kind == "c" else (value,)
         return ",".join("nan" if part != part else part.tobytes().hex() for part in parts)
-    return value.tobytes()
+    return bytes(value.tobytes())
 
 
 class _TermMeta(type):
@@ -209,8 +209,8 @@ def _rebuild(flat: tuple[tuple[type, tuple[Any, ...]], ...]) -> Term:
 def postorder(*roots: Term, seen: set[Term] | None = None) -> Iterator[Term]:
     """Every distinct term reachable from the roots once, children before parents, left to right.
 
-    Linear in the number of distinct terms, however many paths lead to them. Terms in ``seen`` are left out with
-    what is below them; those that are visited are added to it.
+    Linear in the number of distinct terms, however many paths lead to them. Terms in ``seen`` are left out
+    with what is below them; those that are visited are added to it.
     """
     seen = set() if seen is None else seen
     stack: list[tuple[Term, Iterator[Term]]] = []

@@ -58,8 +58,8 @@ def evaluate(program: LogicNode, bindings: Mapping[str, Any] | None = None) -> t
     program
         A plan, legal at any stage of scheduling.
     bindings
-        For each ``deferred`` name, a tensor, an array or a scalar. Axis p of an array is the p-th field of its
-        table. A storage tensor is read in reverse storage order, since the last field is the outermost.
+        For each ``deferred`` name, a tensor, an array or a scalar. Axis p of an array is the p-th field of
+        its table. A storage tensor is read in reverse storage order, since the last field is the outermost.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The JSON form of Logic: nested lists, the kind of node first, as recorded from Finch.jl.
 
-The names in a recording are numbered by first appearance (``A0``, ``A1``, …, ``i0``, ``i1``, …), so programs that
-differ in names only are equal after `numbered`.
+The names in a recording are numbered by first appearance (``A0``, ``A1``, …, ``i0``, ``i1``, …), so
+programs that differ in names only are equal after `numbered`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from pyfinch.logic.nodes import (
     Subquery,
     Table,
 )
-
 from pyfinch.logic.rewrite import Postwalk, Rewrite
 from pyfinch.logic.text import with_arity
 
@@ -118,7 +117,7 @@ def _leaf(item: list[Any], types: Mapping[str, Any]) -> LogicNode:
 
 
 def to_json(node: LogicNode) -> list[Any]:
-    """The JSON form of a node; what is shared in the node is one list object that stands in several places."""
+    """The JSON form of a node; what is shared in the node is one list object in several places."""
     made: dict[LogicNode, list[Any]] = {}
     stack = [node]
     while stack:
@@ -150,7 +149,7 @@ def _leaf_form(node: LogicNode) -> list[Any]:
             return ["op", op.symbol]
         case Immediate(np.generic() as value):
             if value.dtype.kind == "c":
-                return ["lit", [_number(value.real), _number(value.imag)], julia_name(value.dtype)]  # type: ignore[attr-defined]
+                return ["lit", [_number(value.real), _number(value.imag)], julia_name(value.dtype)]
             return ["lit", _number(value), julia_name(value.dtype)]
         case Immediate(value):
             return ["opaque", type(value).__name__]

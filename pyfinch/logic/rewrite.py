@@ -1,8 +1,9 @@
 """Rewriting terms: rules, and the combinators that say where and how often a rule is tried.
 
-A rule is a function from a term to a term, or to None where it does not apply. A combinator of rules is a rule
-again. All of them are iterative and visit each distinct term once, so a rule must depend on its term alone; a
-shared part of a program is rewritten once and stays shared. What does not change stays the same object.
+A rule is a function from a term to a term, or to None where it does not apply. A combinator of rules is a
+rule again. All of them are iterative and visit each distinct term once, so a rule must depend on its term
+alone; a shared part of a program is rewritten once and stays shared. What does not change stays the same
+object.
 """
 
 from __future__ import annotations

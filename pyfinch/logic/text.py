@@ -1,8 +1,9 @@
 """The text form of Logic: print a program, read it back, exactly.
 
-The text is what Finch.jl prints for the same program. Operators are written by their Julia names, numbers as
-Julia literals (``1.0``, ``2.5f0``, ``Int32(7)``, ``true``, ``-Inf``). Anything else that a program may hold (a
-tensor, a format, a type) is written between backticks and read back through ``bindings``, see `bindings_of`.
+The text is what Finch.jl prints for the same program. Operators are written by their Julia names, numbers
+as Julia literals (``1.0``, ``2.5f0``, ``Int32(7)``, ``true``, ``-Inf``). Anything else that a program may
+hold (a tensor, a format, a type) is written between backticks and read back through ``bindings``, see
+`bindings_of`.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def number_text(value: np.generic) -> str:
         case "bool":
             return "true" if value else "false"
         case "int64":
-            return str(int(value))  # type: ignore[call-overload]
+            return str(int(value))
         case "float64":
             return _float_text(value, "")
         case "float32":
@@ -197,7 +198,7 @@ def number_text(value: np.generic) -> str:
             real, imag = np.real(value), np.imag(value)
             return f"{julia_name(dtype)}({number_text(real)}, {number_text(imag)})"
         case _:
-            return f"{julia_name(dtype)}({int(value)})"  # type: ignore[call-overload]
+            return f"{julia_name(dtype)}({int(value)})"
 
 
 def _float_text(value: Any, suffix: str) -> str:
@@ -234,7 +235,7 @@ def parse_number(text: str) -> Any:
     found = _NUMBER.match(text)
     if not found:
         return None
-    digits, mark, power = found.groups()
+    digits, mark, _ = found.groups()
     if mark == "f":
         return np.float32(text.replace("f", "e"))
     if mark == "e" or "." in digits:

@@ -37,7 +37,7 @@ def is_subsequence(a: Fields, b: Fields) -> bool:
 
 
 def with_subsequence(a: Fields, b: Fields) -> Fields:
-    """``b`` with those of its fields that are in ``a`` put in the order of ``a``, in the places that they had."""
+    """``b``, its fields that are in ``a`` put in the order of ``a``, in the places that they had."""
     keep = set(a)
     rest = iter(intersect(a, b))
     return tuple([next(rest) if field in keep else field for field in b])

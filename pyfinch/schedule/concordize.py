@@ -13,12 +13,12 @@ Copies = dict[Alias, dict[tuple[int, ...], Alias]]
 
 
 def concordize(plan: Plan) -> Plan:
-    """Insert a permuting copy of each tensor whose storage order disagrees with the order that a loop reads it in.
+    """Insert a permuting copy of each tensor that is read in another order than it is stored in.
 
-    In: every access is ``reorder(relabel(ALIAS, a…), b…)``, ``b`` the loop order. Out: one flat plan in which the
-    fields that ``a`` and ``b`` share come in one order, but for productions; all users that need the same
-    permutation of an alias share the copy ``query(COPY, reorder(relabel(ALIAS, FIELD…), FIELD…))``, which follows
-    the query that it copies.
+    In: every access is ``reorder(relabel(ALIAS, a…), b…)``, ``b`` the loop order. Out: one flat plan in
+    which the fields that ``a`` and ``b`` share come in one order, but for productions; all users that need
+    the same permutation of an alias share the copy ``query(COPY, reorder(relabel(ALIAS, FIELD…),
+    FIELD…))``, which follows the query that it copies.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from pyfinch.algebra.term import Term, postorder
-from pyfinch.logic.nodes import Alias, Field, Immediate, LogicNode, Plan, Subquery
+from pyfinch.logic.nodes import Alias, LogicNode, Plan, Subquery
 from pyfinch.logic.rewrite import Postwalk, Rewrite
 from pyfinch.schedule.common import Names, occurrences
 
@@ -20,8 +20,8 @@ N = TypeVar("N", bound=LogicNode)
 def isolate(plan: Plan, kind: type[N], unless: Iterable[Alias] = ()) -> Plan:
     """Every node of a kind becomes a subquery of its own; two equal nodes in two places get two names.
 
-    That is what Finch.jl does. Where a program repeats its parts so often that its tree is much larger than its
-    DAG (which Finch.jl could not traverse at all), equal nodes get one name instead.
+    That is what Finch.jl does. Where a program repeats its parts so often that its tree is much larger than
+    its DAG (which Finch.jl could not traverse at all), equal nodes get one name instead.
     """
     holders: set[Term] = set()
     distinct = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyfinch.logic.nodes import Reformat, Plan
+from pyfinch.logic.nodes import Plan, Reformat
 from pyfinch.schedule.isolate import isolate
 
 __all__ = ["isolate_reformats"]

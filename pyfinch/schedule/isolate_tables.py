@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyfinch.logic.nodes import Table, Plan
+from pyfinch.logic.nodes import Plan, Table
 from pyfinch.schedule.isolate import isolate
 
 __all__ = ["isolate_tables"]

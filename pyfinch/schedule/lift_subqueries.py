@@ -19,10 +19,10 @@ _SMALL = 500
 def lift_subqueries(plan: Plan) -> Plan:
     """Bind each distinct subquery once per query, just before the query that holds it.
 
-    In: ``expr = … | subquery(ALIAS, expr)``. Out: no subqueries; a query that held some is a plan that ends in it.
-    A subquery that two queries share is bound before each, under one alias, as Finch.jl does; where that would
-    make a plan much larger, it is bound before the first only. Linear in the number of distinct nodes, however
-    many paths lead to them.
+    In: ``expr = … | subquery(ALIAS, expr)``. Out: no subqueries; a query that held some is a plan that ends
+    in it. A subquery that two queries share is bound before each, under one alias, as Finch.jl does; where
+    that would make a plan much larger, it is bound before the first only. Linear in the number of distinct
+    nodes, however many paths lead to them.
 
     Examples
     --------

@@ -12,8 +12,8 @@ __all__ = ["materialize_squeeze_expand_productions"]
 def materialize_squeeze_expand_productions(plan: Plan) -> Plan:
     """Give a production that drops or adds fields a query of its own; what only permutes stays a view.
 
-    In: ``produces((ALIAS | relabel(ALIAS, FIELD…) | reorder(relabel(ALIAS, FIELD…), FIELD…))…)``. Out: the same, in
-    a plan of its own after the new queries; a ``reorder`` in it has the fields of its relabel.
+    In: ``produces((ALIAS | relabel(ALIAS, FIELD…) | reorder(relabel(ALIAS, FIELD…), FIELD…))…)``. Out: the
+    same, in a plan of its own after the new queries; a ``reorder`` in it has the fields of its relabel.
 
     Examples
     --------

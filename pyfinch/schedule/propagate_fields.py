@@ -11,13 +11,14 @@ __all__ = ["propagate_fields"]
 def propagate_fields(plan: Plan) -> Plan:
     """Replace each alias in an expression by a relabel with the fields of the query that binds it.
 
-    In: a plan without subqueries. Out: the same, ``ALIAS`` only as ``relabel(ALIAS, FIELD…)`` or in ``produces``,
-    so that the fields of every expression can be read off it.
+    In: a plan without subqueries. Out: the same, ``ALIAS`` only as ``relabel(ALIAS, FIELD…)`` or in
+    ``produces``, so that the fields of every expression can be read off it.
 
     Examples
     --------
     >>> from pyfinch.logic.text import parse
-    >>> plan = parse("plan(query(alias(A), table(deferred(T, nothing), field(i))), query(alias(B), alias(A)))")
+    >>> table = "query(alias(A), table(deferred(T, nothing), field(i)))"
+    >>> plan = parse(f"plan({table}, query(alias(B), alias(A)))")
     >>> print(propagate_fields(plan).bodies[1])
     query(alias(B), relabel(alias(A), field(i)))
     """

@@ -14,8 +14,8 @@ __all__ = ["propagate_map_queries"]
 def propagate_map_queries(plan: Plan) -> Plan:
     """Inline every query that is a bare map-join into all its users, unless it is a production.
 
-    In: a plan without subqueries. Out: the same; an aggregate over no field is a map-join; the last empty plan
-    of each plan goes away.
+    In: a plan without subqueries. Out: the same; an aggregate over no field is a map-join; the last empty
+    plan of each plan goes away.
 
     Examples
     --------

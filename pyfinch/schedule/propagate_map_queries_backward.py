@@ -26,16 +26,17 @@ __all__ = ["empty_aggregate_to_map", "propagate_map_queries_backward"]
 def propagate_map_queries_backward(plan: Plan) -> Plan:
     """Inline each query that is used exactly once, then lift reductions as far as the operators' laws allow.
 
-    In: a plan without subqueries. Out: the same grammar; an inlined query leaves an empty plan. To a fixpoint,
-    (1) an aggregate leaves a map-join whose operator distributes over it, if the init annihilates the map-join's
-    operator and the other arguments have as many fields as the aggregate: this fuses ``S * (A @ B)``;
-    (2) nested aggregates of one operator become one if the inner init is its identity;
-    (3) a reorder of an aggregate moves inside.
+    In: a plan without subqueries. Out: the same grammar; an inlined query leaves an empty plan. To a
+    fixpoint, (1) an aggregate leaves a map-join whose operator distributes over it, if the init annihilates
+    the map-join's operator and the other arguments have as many fields as the aggregate: this fuses ``S *
+    (A @ B)``; (2) nested aggregates of one operator become one if the inner init is its identity; (3) a
+    reorder of an aggregate moves inside.
 
     Examples
     --------
     >>> from pyfinch.logic.text import parse
-    >>> inner = "aggregate(immediate(+), immediate(0.0), table(deferred(T, nothing), field(i), field(k)), field(k))"
+    >>> table = "table(deferred(T, nothing), field(i), field(k))"
+    >>> inner = f"aggregate(immediate(+), immediate(0.0), {table}, field(k))"
     >>> times = f"mapjoin(immediate(*), table(deferred(S, nothing), field(i)), {inner})"
     >>> plan = propagate_map_queries_backward(parse(f"plan(query(alias(A), {times}), produces(alias(A)))"))
     >>> type(plan.bodies[0].rhs).__name__
@@ -99,9 +100,9 @@ def _pull_aggregate(node: LogicNode, fields_of: FieldsOf) -> LogicNode | None:
     for place in reversed(range(len(args))):  # the last one that can go, as Finch.jl's matcher does
         arg = args[place]
         match arg:
-            case Aggregate(Immediate(op), Immediate(init), below, idxs) if (
-                laws.distributes(outer, op) and laws.annihilates(outer, init)
-            ):
+            case Aggregate(Immediate(op), Immediate(init), below, idxs) if laws.distributes(
+                outer, op
+            ) and laws.annihilates(outer, init):
                 others = args[:place], args[place + 1 :]
                 around = union(fields_of(other) for some in others for other in some)
                 # A field that the aggregate binds must not catch one of the same name outside.

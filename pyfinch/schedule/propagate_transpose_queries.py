@@ -12,8 +12,9 @@ __all__ = ["propagate_transpose_queries"]
 def propagate_transpose_queries(plan: Plan) -> Plan:
     """Put queries that only permute, drop, add or rename fields into their users, productions included.
 
-    In: a plan on which `propagate_fields` ran. Out: the same without ``query(ALIAS, reorder(relabel(ALIAS, …), …))``
-    and ``query(ALIAS, relabel(ALIAS, …))``; fields pushed down in every expression. An empty plan stays.
+    In: a plan on which `propagate_fields` ran. Out: the same without ``query(ALIAS, reorder(relabel(ALIAS,
+    …), …))`` and ``query(ALIAS, relabel(ALIAS, …))``; fields pushed down in every expression. An empty plan
+    stays.
 
     Examples
     --------

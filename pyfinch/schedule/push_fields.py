@@ -33,9 +33,9 @@ def push_fields(plan: Plan) -> Plan:
     """Push relabels and reorders down to the leaves.
 
     In: ``leaf = relabel(ALIAS, FIELD…) | table(…) | immediate``, ``expr = leaf | reorder(expr, FIELD…) |
-    relabel(expr, FIELD…) | mapjoin(op, expr…) | aggregate(op, init, expr, FIELD…)``. Out: every relabel stands on
-    an alias; tables and immediates took theirs in; reorders stand on leaves as ``reorder(leaf, FIELD…)``, and a
-    copy of each also stays where it was, naming the loop order of what is below.
+    relabel(expr, FIELD…) | mapjoin(op, expr…) | aggregate(op, init, expr, FIELD…)``. Out: every relabel
+    stands on an alias; tables and immediates took theirs in; reorders stand on leaves as ``reorder(leaf,
+    FIELD…)``, and a copy of each also stays where it was, naming the loop order of what is below.
 
     Examples
     --------

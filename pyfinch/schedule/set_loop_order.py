@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from pyfinch.algebra.term import postorder
 from pyfinch.logic.nodes import (
@@ -19,13 +20,12 @@ from pyfinch.logic.nodes import (
     Reorder,
     Table,
     fields,
-    union,
 )
 from pyfinch.logic.rewrite import Postwalk, Rewrite
 from pyfinch.schedule.common import Fields, Names, intersect
 from pyfinch.schedule.push_fields import push_expression
 
-__all__ = ["legal_orders_prefer", "loop_order", "set_loop_order"]
+__all__ = ["loop_order", "preferred_order", "set_loop_order"]
 
 Preferred = Mapping[Alias, Fields]
 
@@ -33,18 +33,19 @@ Preferred = Mapping[Alias, Fields]
 def set_loop_order(plan: Plan, preferred: Preferred | None = None) -> Plan:
     """Fix a total order of loops for each query, by the storage orders of what it reads.
 
-    In: ``query(ALIAS, e)``, ``e`` a pointwise expression in a ``reorder`` or an aggregate of one, a table, a
-    permuting copy, or a reformat of these. Out: the same, with ``reorder(…, FIELD…)`` giving the loops, the last
-    one outermost; a result whose loops run in another order than its fields is stored in loop order, and its
-    users read it through a reorder. ``query(A, reformat(f, e))`` becomes a query for ``e`` and one for the format.
+    In: ``query(ALIAS, e)``, ``e`` a pointwise expression in a ``reorder`` or an aggregate of one, a table,
+    a permuting copy, or a reformat of these. Out: the same, with ``reorder(…, FIELD…)`` giving the loops,
+    the last one outermost; a result whose loops run in another order than its fields is stored in loop
+    order, and its users read it through a reorder. ``query(A, reformat(f, e))`` becomes a query for ``e``
+    and one for the format.
 
     Parameters
     ----------
     plan
         What `push_fields` and `propagate_transpose_queries` left.
     preferred
-        For an alias, the order of loops to take wherever the storage orders leave a choice. By default it is the
-        order of first appearance.
+        For an alias, the order of loops to take wherever the storage orders leave a choice. By default it
+        is the order of the fields of the result as the program has it.
 
     Examples
     --------
@@ -101,9 +102,9 @@ def _set_order(query: Query, views: dict[LogicNode, LogicNode], preferred: Prefe
 
 
 def loop_order(expr: LogicNode, preferred: Sequence[Field] | None = None) -> Fields:
-    """An order of the fields of an expression in which its leaves are read as they are stored, if there is one.
+    """An order of an expression's fields in which its leaves are read as stored, if there is one.
 
-    Where no leaf reads all fields, those that only one leaf could have asked for go last, that is outermost.
+    Where no leaf reads all fields, those that are in no leaf go last, that is outermost.
     """
     own = fields(expr)
     chains: dict[Fields, None] = {}
@@ -113,19 +114,18 @@ def loop_order(expr: LogicNode, preferred: Sequence[Field] | None = None) -> Fie
                 chains[intersect(intersect(stored, wanted), own)] = None
     asked = {field for chain in chains for field in chain}
     longest = max([1 if own else 0, *map(len, chains)], default=0)
-    everything = union([*chains, own])
-    order = legal_orders_prefer(chains, own, preferred or everything) or own
-    if longest < len(everything):
+    order = preferred_order(chains, own, preferred or own) or own
+    if longest < len(own):
         order = tuple(sorted(order, key=lambda idx: idx not in asked))
     return order
 
 
-def legal_orders_prefer(chains: Iterable[Fields], own: Fields, preferred: Sequence[Field]) -> Fields | None:
-    """The topological order of the fields that takes, of those that may come next, the most preferred; or None."""
+def preferred_order(chains: Iterable[Fields], own: Fields, preferred: Sequence[Field]) -> Fields | None:
+    """The topological order that takes, of the fields that may come next, the most preferred; or None."""
     after: dict[Field, list[Field]] = {idx: [] for idx in own}
     waiting: dict[Field, int] = dict.fromkeys(own, 0)
     for chain in chains:
-        for first, second in zip(chain, chain[1:], strict=False):
+        for first, second in pairwise(chain):
             after[first].append(second)
             waiting[second] += 1
     rank = {idx: place for place, idx in enumerate(preferred)}

@@ -32,13 +32,11 @@ class Ready:
 
 
 def _in_order(result: Tensor, order: tuple[int, ...]) -> Tensor:
-    """A result in storage order under its logical mode order."""
-    if order == result.ftype.mode_order:
-        return result
+    """A result whose mode k, as the program has it, is mode ``order[k]`` for the user."""
     shape = [0] * len(order)
-    for slot, mode in enumerate(order):
-        shape[mode] = result.shape[slot]
-    ftype = FType(result.ftype.levels, order)
+    for k, mode in enumerate(order):
+        shape[mode] = result.shape[k]
+    ftype = FType(result.ftype.levels, tuple([order[k] for k in result.ftype.mode_order]))
     return Tensor._trusted(ftype, tuple(shape), result.fill_value, result.buffers)
 
 

@@ -233,7 +233,7 @@ def repeated(body: LoopNode, index: Index, count: LoopNode, context: Context) ->
                 return body
             if not isinstance(op.repeat, Operator):
                 return None
-            times = as_dtype(count, dtype) if op.repeat.name == "multiply" else count
+            times = as_dtype(count, op.count_dtype(dtype))
             return Assign(lhs, op, simplify_call(op.repeat, (as_dtype(rhs, dtype), times), dtype))
         case Block(bodies):
             parts = [repeated(part, index, count, context) for part in bodies]

@@ -60,11 +60,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LoopPlan:
-    """All steps of a plan; ``inputs`` maps aliases to the names of the tensors that they stand for."""
+    """All steps of a plan.
+
+    ``inputs`` maps aliases to the names of the tensors that they stand for. A result is an alias and a mode order:
+    slot ``d`` of its storage is mode ``order[d]`` of what the program produces, outermost mode first.
+    """
 
     inputs: Mapping[str, str]
     steps: tuple[Step, ...]
-    results: tuple[str, ...]
+    results: tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def lower_plan(plan: Plan) -> LoopPlan:
@@ -90,7 +94,7 @@ class _Plan:
         self.inputs: dict[str, str] = {}
         self.same: dict[Alias, Alias] = {}  # tables of one tensor are one operand
         self.steps: list[Step] = []
-        self.results: tuple[str, ...] = ()
+        self.results: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def lower(self, plan: Plan) -> LoopPlan:
         stack: list[LogicNode] = [plan]
@@ -106,24 +110,28 @@ class _Plan:
                 case Query(lhs, Reformat(Immediate(fmt), rhs)):
                     self.query(lhs, fmt, rhs)
                 case Produces(args):
-                    self.results = tuple(_alias(arg).name for arg in args)
+                    self.results = tuple(self.production(arg) for arg in args)
                 case _:
                     raise ScheduleError(f"lowering does not know the statement {node}")
         return LoopPlan(self.inputs, tuple(self.steps), self.results)
+
+    def production(self, arg: LogicNode) -> tuple[str, tuple[int, ...]]:
+        """A result and its mode order: productions may permute, which moves nothing."""
+        match arg:
+            case Alias(name):
+                return name, tuple(range(self.types[arg].ndim))
+            case Relabel(Alias(name) as alias, _):
+                return name, tuple(range(self.types[alias].ndim))
+            case Reorder(Relabel(Alias(name), old), new) if sorted(f.name for f in old) == sorted(f.name for f in new):
+                place = {field: mode for mode, field in enumerate(reversed(new))}
+                return name, tuple(place[field] for field in reversed(old))
+        raise ScheduleError(f"a production must be an alias, permuted or not; got {arg}")
 
     def query(self, lhs: Alias, fmt: Any, rhs: LogicNode) -> None:
         query = _Query(self.types, self.same, fmt)
         step = query.lower(lhs, rhs)
         self.types[lhs] = step.ftype
         self.steps.append(step)
-
-
-def _alias(arg: LogicNode) -> Alias:
-    while isinstance(arg, (Relabel, Reorder)):
-        arg = arg.arg
-    if not isinstance(arg, Alias):
-        raise ScheduleError(f"a production must be an alias, got {arg}")
-    return arg
 
 
 class _Query:

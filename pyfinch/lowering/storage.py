@@ -27,7 +27,7 @@ def result_type(fmt: Format, dtype: DType, fill: Any, types: tuple[tuple[DType |
     slot = 0
     for level in fmt.levels:
         own = [t for t in indices[slot : slot + level.modes] if t is not None]
-        idx = max(own, key=lambda d: d.itemsize) if len(own) == level.modes else _WIDE
+        idx = max(own, key=lambda d: d.itemsize) if own and len(own) == level.modes else _WIDE
         slot += level.modes
         match level:
             case SparseList(ptr, given):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyfinch.algebra.values import as_scalar, is_special
 from pyfinch.formats.format import Format
 from pyfinch.formats.levels import Dense, Element, Level, SparseList
-from pyfinch.logic.nodes import Alias, Immediate, LogicNode, Plan, Query, Reformat, Table
+from pyfinch.logic.nodes import Alias, Deferred, Immediate, LogicNode, Plan, Query, Reformat, Table
 from pyfinch.schedule.traits import Rep, Trait, infer
 
 __all__ = ["format_of", "format_queries"]
@@ -53,8 +53,15 @@ def format_queries(plan: Plan) -> Plan:
             case Query(lhs, rhs):
                 known[lhs] = rep = infer(rhs, known)
                 statement = Query(lhs, Reformat(Immediate(format_of(rep)), rhs))
+        if isinstance(statement, Query) and not known[statement.lhs].idxs:
+            known[statement.lhs] = _number(statement.lhs, known[statement.lhs])
         bodies.append(statement)
     return Plan(tuple(bodies))
+
+
+def _number(lhs: Alias, rep: Rep) -> Rep:
+    """A result without fields: a number that is known at run time, and so no obstacle to sparsity."""
+    return replace(rep, fill=Deferred(f"value of {lhs.name}", rep.dtype), constant=True)
 
 
 def format_of(rep: Rep) -> Format:

@@ -140,6 +140,8 @@ def table_rep(tensor: LogicNode, idxs: tuple[Field, ...]) -> Rep:
             raise ScheduleError(f"format_queries: the type of {tensor} is not known")
     if ftype.ndim != len(idxs):
         raise ScheduleError(f"format_queries: {tensor} has {ftype.ndim} modes, got {len(idxs)} fields")
+    if not idxs:
+        return Rep((), (), tensor, ftype.dtype, constant=True)  # a number that is known at run time
     fill: LogicNode = tensor if ftype.fill is None else Immediate(ftype.fill)
     return Rep(idxs, _level_traits(ftype.levels), fill, ftype.dtype)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyfinch.backends.base import Availability, Scheduled
 from pyfinch.backends.numba.permute import combine, permute
 from pyfinch.backends.numba.tiers import Kernel, kernel_for
+from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
 from pyfinch.lowering import LoopPlan, Step, lower_plan
 
@@ -41,6 +42,7 @@ class NumbaExecutable:
 
     def __init__(self, plan: LoopPlan) -> None:
         self.plan = plan
+        kept = {name for name, _ in plan.results}
         last: dict[str, int] = {}
         for k, step in enumerate(plan.steps):
             for name in step.operands:
@@ -49,7 +51,7 @@ class NumbaExecutable:
             _Ready(
                 step,
                 None if step.program is None else kernel_for(step.program),
-                tuple(name for name, at in last.items() if at == k and name not in plan.results),
+                tuple(name for name, at in last.items() if at == k and name not in kept),
             )
             for k, step in enumerate(plan.steps)
         ]
@@ -72,7 +74,7 @@ class NumbaExecutable:
             env[step.result] = self.step(ready, step, operands)
             for name in ready.last_use:
                 env.pop(name, None)
-        return tuple(env[name] for name in self.plan.results)
+        return tuple(_permuted(env[name], order) for name, order in self.plan.results)
 
     def step(self, ready: _Ready, step: Step, operands: list[Tensor]) -> Tensor:
         """Run one step."""
@@ -87,6 +89,15 @@ class NumbaExecutable:
         if step.combine is not None:
             return combine(result, step.combine, step.ftype)
         return result
+
+
+def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+    """A tensor whose storage slots are the given modes."""
+    storage = tensor.storage_shape
+    shape = [0] * len(order)
+    for slot, mode in enumerate(order):
+        shape[mode] = storage[slot]
+    return Tensor._trusted(FType(tensor.ftype.levels, order), tuple(shape), tensor.fill_value, tensor.buffers)
 
 
 def _extent(operands: list[Tensor], place: tuple[int, int]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from pyfinch.backends.numba.kernel import KernelSource
 from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.nodes import Call, Literal, LoopNode, Value
+from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value
 from pyfinch.algebra.term import postorder
 
 __all__ = ["evaluate", "run"]
@@ -19,15 +19,17 @@ Kernel = Callable[..., int]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def evaluate(node: LoopNode, fills: dict[str, np.generic]) -> np.generic:
-    """The value of an expression over fill values."""
+def evaluate(node: LoopNode, tensors: dict[str, Tensor]) -> np.generic:
+    """The value of an expression over fill values and scalar operands."""
     done: dict[LoopNode, Any] = {}
     for term in postorder(node):
         match term:
             case Literal(value):
                 done[term] = value
             case Value(name, _):
-                done[term] = fills[name]
+                done[term] = tensors[name.removesuffix("_fill")].fill_value
+            case Access(tensor, ()):
+                done[term] = tensors[tensor.name].buffers[0][0][0]
             case Call(op, args, dtype):
                 done[term] = np.asarray(op(*[done[arg] for arg in args])).astype(dtype)[()]
     value: np.generic = done[node]
@@ -59,11 +61,8 @@ class _Run:
         if isinstance(source.init, Literal):
             self.init: np.generic = source.init.value
         else:
-            fills = {
-                f"{var.name}_fill": tensor.fill_value
-                for var, tensor in zip(source.operands, tensors, strict=True)
-            }
-            self.init = evaluate(source.init, fills)
+            by_name = {var.name: tensor for var, tensor in zip(source.operands, tensors, strict=True)}
+            self.init = evaluate(source.init, by_name)
         self.state = np.zeros(2 * len(self.ftype.levels), np.int64)
         self.buffers: list[list[Array]] = []
 

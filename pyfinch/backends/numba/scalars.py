@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pyfinch.algebra.dtypes import constructor
+from pyfinch.algebra.errors import ScheduleError
 from pyfinch.algebra.operators import Operator, cast
-from pyfinch.algebra.term import postorder
 from pyfinch.algebra.values import literal
 from pyfinch.backends.numba.emitter import Emitter
-from pyfinch.loops.nodes import Access, Call, Index, Literal, LoopNode, Value, Variable
+from pyfinch.loops.nodes import Call, Literal, LoopNode, Value, Variable
 from pyfinch.loops.simplify import dtype_of
 
 __all__ = ["Scalars"]
@@ -27,21 +27,26 @@ class Scalars:
 
     def text(self, node: LoopNode, known: dict[LoopNode, str]) -> str:
         """The text that stands for an expression, its parts emitted as statements before it."""
-        for term in postorder(node):
-            if term in known or not isinstance(term, LoopNode):
+        stack = [node]
+        while stack:
+            term = stack[-1]
+            if term in known:
+                stack.pop()
                 continue
             match term:
                 case Literal(value):
-                    known[term] = "True" if value is np.True_ else self.constant(value)
+                    known[term] = self.constant(value)
                 case Value(name, _) | Variable(name, _):
                     known[term] = name
                 case Call(op, args, dtype):
-                    texts = [(known[arg], dtype_of(arg)) for arg in args]
-                    text = self.apply(op, texts, dtype)
+                    waiting = [arg for arg in args if arg not in known]
+                    if waiting:
+                        stack.extend(reversed(waiting))
+                        continue
+                    text = self.apply(op, [(known[arg], dtype_of(arg)) for arg in args], dtype)
                     known[term] = text if term is node else self.out.let("t", text)
-                case Index() | Access():
-                    if term is node:
-                        raise AssertionError(f"unbound {term!r}")
+                case _:
+                    raise ScheduleError(f"{term!r} is used where it is not bound")
         return known[node]
 
     def constant(self, value: np.generic) -> str:

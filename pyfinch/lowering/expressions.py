@@ -22,9 +22,10 @@ DType = np.dtype[Any]
 class Expressions:
     """Lowers the expressions of one query, naming operands ``A B C …`` and indices ``i j k …`` by appearance."""
 
-    def __init__(self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias]) -> None:
+    def __init__(self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias], wide: bool = False) -> None:
         self.types = types
         self.same = same
+        self.wide = wide
         self.variables: dict[Alias, Variable] = {}
         self.names: dict[Field, Index] = {}
         self.accesses: list[Access] = []
@@ -106,6 +107,8 @@ class Expressions:
     def _index_types(
         self, operands: Sequence[tuple[FType, Sequence[object]]], out: Sequence[object]
     ) -> tuple[tuple[DType | None, ...], DType | None]:
+        if self.wide:
+            return (None,) * len(out), None
         narrow: dict[object, DType] = {}
         pointer: DType | None = None
         for ftype, names in operands:

@@ -71,7 +71,7 @@ class LoopPlan:
     results: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def lower_plan(plan: Plan) -> LoopPlan:
+def lower_plan(plan: Plan, *, wide: bool = False) -> LoopPlan:
     """Turn a scheduled plan into loop programs.
 
     Parameters
@@ -79,17 +79,20 @@ def lower_plan(plan: Plan) -> LoopPlan:
     plan
         Queries of the form ``query(A, table(deferred, …))`` and ``query(A, reformat(format, e))``, where ``e`` is
         ``reorder(pointwise, loops)`` or ``aggregate(op, init, reorder(pointwise, loops), …)``, and one ``produces``.
+    wide
+        Whether all results get int64 indices and pointers; by default they get the operands'.
 
     Raises
     ------
     ScheduleError
         If a query is of another form.
     """
-    return _Plan().lower(plan)
+    return _Plan(wide).lower(plan)
 
 
 class _Plan:
-    def __init__(self) -> None:
+    def __init__(self, wide: bool) -> None:
+        self.wide = wide
         self.types: dict[Alias, FType] = {}
         self.inputs: dict[str, str] = {}
         self.same: dict[Alias, Alias] = {}  # tables of one tensor are one operand
@@ -128,7 +131,7 @@ class _Plan:
         raise ScheduleError(f"a production must be an alias, permuted or not; got {arg}")
 
     def query(self, lhs: Alias, fmt: Any, rhs: LogicNode) -> None:
-        query = _Query(self.types, self.same, fmt)
+        query = _Query(self.types, self.same, fmt, self.wide)
         step = query.lower(lhs, rhs)
         self.types[lhs] = step.ftype
         self.steps.append(step)
@@ -137,9 +140,9 @@ class _Plan:
 class _Query:
     """One query under lowering."""
 
-    def __init__(self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias], fmt: Any) -> None:
+    def __init__(self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias], fmt: Any, wide: bool) -> None:
         self.fmt = fmt
-        self.expressions = Expressions(types, same)
+        self.expressions = Expressions(types, same, wide)
 
     def lower(self, lhs: Alias, rhs: LogicNode) -> Step:
         op, init, loops, reduced = operator("overwrite"), None, None, ()

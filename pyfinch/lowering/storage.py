@@ -20,22 +20,24 @@ _WIDE: DType = np.dtype(np.int64)
 def result_type(fmt: Format, dtype: DType, fill: Any, types: tuple[tuple[DType | None, ...], DType | None]) -> FType:
     """A format with index and pointer dtypes; they are the operands' where the format leaves them open.
 
-    ``types`` holds an index dtype a slot, None where no sparse operand has the mode, and the pointers' dtype.
+    ``types`` holds an index dtype a slot, None where no sparse operand has the mode, and the pointers' dtype. Where
+    int32 turns out too narrow at run time the plan is lowered again with int64 throughout.
     """
     indices, pointer = types
+    other = pointer or _WIDE
     levels: list[Level] = []
     slot = 0
     for level in fmt.levels:
         own = [t for t in indices[slot : slot + level.modes] if t is not None]
-        idx = max(own, key=lambda d: d.itemsize) if own and len(own) == level.modes else _WIDE
+        idx = max(own, key=lambda d: d.itemsize) if own and len(own) == level.modes else other
         slot += level.modes
         match level:
             case SparseList(ptr, given):
-                levels.append(SparseList(ptr or pointer or _WIDE, given or idx))
+                levels.append(SparseList(ptr or other, given or idx))
             case SparseCOO(n, ptr, given):
-                levels.append(SparseCOO(n, ptr or pointer or _WIDE, given or idx))
+                levels.append(SparseCOO(n, ptr or other, given or idx))
             case SparseByteMap(ptr, given):
-                levels.append(SparseByteMap(ptr or pointer or _WIDE, given or idx))
+                levels.append(SparseByteMap(ptr or other, given or idx))
             case Element():
                 levels.append(Element(fill if fill is not None and is_special(fill) else None, dtype))
             case Pattern():

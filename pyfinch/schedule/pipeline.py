@@ -20,6 +20,7 @@ from pyfinch.schedule.lift_fields import lift_fields
 from pyfinch.schedule.lift_subqueries import lift_subqueries
 from pyfinch.schedule.materialize_squeeze_expand_productions import materialize_squeeze_expand_productions
 from pyfinch.schedule.normalize_names import normalize_names
+from pyfinch.schedule.order_products import order_products
 from pyfinch.schedule.pretty_labels import pretty_labels
 from pyfinch.schedule.propagate_copy_queries import propagate_copy_queries
 from pyfinch.schedule.propagate_fields import propagate_fields
@@ -70,7 +71,16 @@ FINCH: tuple[Pass, ...] = (
     normalize_names,
 )
 
-DEFAULT: tuple[Pass, ...] = (*FINCH, tidy, bound_queries, format_queries)
+# Ours: the same, products of sparse operands kept from enumerating pairs, and formats chosen.
+_ORDERED = FINCH.index(concordize)
+DEFAULT: tuple[Pass, ...] = (
+    *FINCH[:_ORDERED],
+    order_products,
+    *FINCH[_ORDERED:],
+    tidy,
+    bound_queries,
+    format_queries,
+)
 
 
 # The grammar (`pyfinch.logic.grammar`) that a plan follows after each pass.
@@ -89,6 +99,7 @@ STAGES: Mapping[str, str] = MappingProxyType(
         "push_fields": "pushed",
         "lift_fields": "pushed",
         "set_loop_order": "named",
+        "order_products": "named",
         "concordize": "concordant",
         "materialize_squeeze_expand_productions": "concordant",
         "propagate_into_reformats": "concordant",

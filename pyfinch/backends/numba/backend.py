@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyfinch.backends.base import Availability, Scheduled
+from pyfinch.backends.numba.execute import IndexOverflow
 from pyfinch.backends.numba.permute import combine, permute
 from pyfinch.backends.numba.tiers import Kernel, kernel_for
 from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
-from pyfinch.lowering import LoopPlan, Step, lower_plan
+from pyfinch.logic.nodes import Plan
+from pyfinch.lowering import Step, lower_plan
 
 __all__ = ["NumbaBackend", "NumbaExecutable"]
 
@@ -25,7 +27,7 @@ class NumbaBackend:
 
     def compile(self, scheduled: Scheduled) -> NumbaExecutable:
         """Lower a plan; kernels are compiled when they first run on enough data."""
-        return NumbaExecutable(lower_plan(scheduled.plan))
+        return NumbaExecutable(scheduled.plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,11 @@ class _Ready:
 class NumbaExecutable:
     """A plan of kernels."""
 
-    def __init__(self, plan: LoopPlan) -> None:
-        self.plan = plan
+    def __init__(self, logic: Plan, *, wide: bool = False) -> None:
+        self.logic = logic
+        self.wide = wide
+        self.widened: NumbaExecutable | None = None
+        plan = self.plan = lower_plan(logic, wide=wide)
         kept = {name for name, _ in plan.results}
         last: dict[str, int] = {}
         for k, step in enumerate(plan.steps):
@@ -66,6 +71,18 @@ class NumbaExecutable:
         return "\n\n".join(parts)
 
     def __call__(self, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        """Run all steps; again with int64 throughout, from then on, if int32 is too narrow for a result."""
+        if self.widened is not None:
+            return self.widened(tensors)
+        try:
+            return self.run(tensors)
+        except IndexOverflow:
+            if self.wide:
+                raise MemoryError("a result has more than 2**63 - 1 entries") from None
+            self.widened = NumbaExecutable(self.logic, wide=True)
+        return self.widened(tensors)
+
+    def run(self, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
         """Run all steps; each intermediate is dropped after its last use."""
         env = {alias: tensors[name] for alias, name in self.plan.inputs.items()}
         for ready in self.steps:

@@ -13,10 +13,18 @@ from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value
 from pyfinch.algebra.term import postorder
 
-__all__ = ["evaluate", "run"]
+__all__ = ["IndexOverflow", "evaluate", "run"]
 
 Kernel = Callable[..., int]
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class IndexOverflow(Exception):  # noqa: N818 - not an error: the plan is lowered again with int64
+    """A result has coordinates or positions that its index dtype does not hold."""
+
+
+#: The largest position and coordinate that each index dtype is used for.
+LIMITS = {np.dtype(np.int32): 2**31 - 1, np.dtype(np.int64): 2**63 - 1}
 
 
 def evaluate(node: LoopNode, tensors: dict[str, Tensor]) -> np.generic:
@@ -87,6 +95,8 @@ class _Run:
             dims = self.shape[slot : slot + level.modes]
             slot += level.modes
             if level.appends:
+                if max(dims) > LIMITS[level.buffer_dtypes[1]]:
+                    raise IndexOverflow
                 room = min(max(guess, 16), max(npos * int(np.prod(dims, dtype=object)), 1))
                 ptr = self.empty(npos + 1, level.buffer_dtypes[0], number in self.source.counted)
                 ptr[0] = 0
@@ -126,6 +136,8 @@ class _Run:
             need = int(self.state[2 * number + 1])
             if not level.appends or need <= len(self.buffers[number][1]):
                 continue
+            if need > LIMITS[level.buffer_dtypes[0]]:
+                raise IndexOverflow
             room = max(need, 2 * len(self.buffers[number][1]))
             for b in range(1, len(self.buffers[number])):
                 self.buffers[number][b].resize(room, refcheck=False)

@@ -33,6 +33,8 @@ class Ready:
 
 def _in_order(result: Tensor, order: tuple[int, ...]) -> Tensor:
     """A result whose mode k, as the program has it, is mode ``order[k]`` for the user."""
+    if all(map(int.__eq__, order, range(len(order)))):
+        return result
     shape = [0] * len(order)
     for k, mode in enumerate(order):
         shape[mode] = result.shape[k]

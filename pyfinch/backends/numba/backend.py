@@ -110,6 +110,8 @@ class NumbaExecutable:
 
 def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
     """A tensor whose storage slots are the given modes."""
+    if order == tensor.ftype.mode_order:
+        return tensor
     storage = tensor.storage_shape
     shape = [0] * len(order)
     for slot, mode in enumerate(order):

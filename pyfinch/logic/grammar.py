@@ -1,8 +1,8 @@
 """The grammar of Logic at each stage of scheduling, and the check of a program against it.
 
-A rule names its alternatives. ``kind(…)`` is a node; ``x*`` is any number of children; capitals are leaves: ALIAS,
-FIELD, OP (an immediate operator), NUMBER (an immediate number or a deferred scalar), TENSOR (an immediate or
-deferred tensor), FORMAT (an immediate format). A program is a ``plan``.
+A rule names its alternatives. ``kind(…)`` is a node; ``x*`` is any number of children; capitals are leaves:
+ALIAS, FIELD, OP (an immediate operator), NUMBER (an immediate number or a deferred scalar), TENSOR (an
+immediate or deferred tensor), FORMAT (an immediate format). A program is a ``plan``.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ access    = relabel(ALIAS, FIELD*) | reorder(relabel(ALIAS, FIELD*), FIELD*)
         # After format_queries: what lowering meets.
         "formatted": """
 plan      = plan(step*)
-step      = query(ALIAS, table(TENSOR, FIELD*)) | query(ALIAS, reformat(FORMAT, mapreduce)) | produces(result*)
+step      = query(ALIAS, table(TENSOR, FIELD*)) | query(ALIAS, reformat(FORMAT, mapreduce))
+          | produces(result*)
 result    = ALIAS | reorder(relabel(ALIAS, FIELD*), FIELD*)
 mapreduce = reorder(pointwise, FIELD*) | aggregate(OP, NUMBER, reorder(pointwise, FIELD*), FIELD*)
 pointwise = NUMBER | access | reorder(pointwise, FIELD*) | mapjoin(OP, pointwise*)
@@ -105,7 +106,7 @@ _Shape = tuple[str, tuple[str, ...], bool]
 
 @cache
 def _rules(stage: str) -> tuple[dict[str, list[tuple[str, _Shape]]], list[tuple[str, str]]]:
-    """Node alternatives by kind, each with the rule that it makes, and the pairs (rule, rule that it includes)."""
+    """Node alternatives by kind, with the rule that each makes, and pairs (rule, rule it includes)."""
     shapes: dict[str, list[tuple[str, _Shape]]] = {}
     chains: list[tuple[str, str]] = []
     inner = 0

@@ -58,8 +58,8 @@ def bound_queries(plan: Plan, limit: int = LIMIT) -> Plan:
 
 
 def _own_size(node: Term) -> int:
-    """1 for a map-join, more for one of many arguments; 0 for other nodes."""
-    return 1 + len(node.args) // _ARGUMENTS if isinstance(node, MapJoin) else 0
+    """1 for a map-join of one or two arguments, more for one of more; 0 for other nodes."""
+    return max(1, len(node.args) - 1) if isinstance(node, MapJoin) else 0
 
 
 def _size(expr: LogicNode) -> int:

@@ -1,0 +1,59 @@
+"""What fills become under operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyfinch.algebra.operators import get
+from pyfinch.logic.fills import apply_to_fills, fixed_result
+from pyfinch.logic.nodes import Deferred, Immediate, MapJoin
+
+F8 = np.dtype("float64")
+S, R = Deferred("s", F8), Deferred("r", F8)
+
+
+@pytest.mark.parametrize(
+    "op, known, wanted",
+    [
+        ("*", (0.0, None), 0.0),
+        ("*", (1.0, None), None),
+        ("+", (0.0, None), None),
+        ("/", (0.0, None), 0.0),
+        ("/", (None, 0.0), None),
+        ("max", (np.inf, None), np.inf),
+        ("max", (0.0, None), None),
+        ("^", (0.0, None), None),
+        ("^", (None, 0.0), 1.0),
+        (">", (0.0, None), None),
+        ("ifelse", (False, None, 2.0), 2.0),
+        ("ifelse", (None, 2.0, 2.0), 2.0),
+        ("ifelse", (True, None, 2.0), None),
+        ("+", (np.nan, None), np.nan),
+        ("+", (2.0, 3.0), 5.0),
+    ],
+)
+def test_results_that_do_not_depend_on_the_unknown(op: str, known: tuple[Any, ...], wanted: Any) -> None:
+    values = [None if value is None else np.asarray(value)[()] for value in known]
+    dtypes = [F8 if value is None else value.dtype for value in values]
+    found = fixed_result(get(op), values, dtypes)
+    if wanted is None:
+        assert found is None
+    else:
+        np.testing.assert_equal(found, wanted)
+
+
+def test_fills_known_at_run_time_stay_expressions() -> None:
+    plus = get("+")
+    assert apply_to_fills(plus, [S, R], [F8, F8]) is MapJoin(Immediate(plus), (S, R))
+    assert apply_to_fills(plus, [S, Immediate(0.0)], [F8, F8]) is S
+    assert apply_to_fills(get("-"), [S, Immediate(0.0)], [F8, F8]) is S
+    assert apply_to_fills(get("-"), [Immediate(0.0), S], [F8, F8]) is not S
+    assert apply_to_fills(get("max"), [S, S], [F8, F8]) is S
+    assert apply_to_fills(get("*"), [S, Immediate(0.0)], [F8, F8]) is Immediate(0.0)
+    assert apply_to_fills(plus, [S, None], [F8, F8]) is None
+    where = get("where")
+    assert apply_to_fills(where, [Immediate(True), S, None], [np.dtype(bool), F8, F8]) is S
+    assert apply_to_fills(where, [None, S, S], [np.dtype(bool), F8, F8]) is S

@@ -8,7 +8,9 @@ from pyfinch.backends.base import Availability, Scheduled
 from pyfinch.backends.numba.execute import IndexOverflow
 from pyfinch.backends.numba.permute import combine, permute
 from pyfinch.backends.numba.tiers import Kernel, kernel_for
+from pyfinch.algebra.values import is_special
 from pyfinch.formats.format import FType
+from pyfinch.formats.levels import Element
 from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.nodes import Plan
 from pyfinch.lowering import Step, lower_plan
@@ -91,7 +93,7 @@ class NumbaExecutable:
             env[step.result] = self.step(ready, step, operands)
             for name in ready.last_use:
                 env.pop(name, None)
-        return tuple(_permuted(env[name], order) for name, order in self.plan.results)
+        return tuple(_with_static_fill(_permuted(env[name], order)) for name, order in self.plan.results)
 
     def step(self, ready: _Ready, step: Step, operands: list[Tensor]) -> Tensor:
         """Run one step."""
@@ -117,6 +119,15 @@ def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
     for slot, mode in enumerate(order):
         shape[mode] = storage[slot]
     return Tensor._trusted(FType(tensor.ftype.levels, order), tuple(shape), tensor.fill_value, tensor.buffers)
+
+
+def _with_static_fill(tensor: Tensor) -> Tensor:
+    """The tensor, its type naming the fill if it turned out to be a special value."""
+    ftype = tensor.ftype
+    if ftype.fill is not None or not is_special(tensor.fill_value):
+        return tensor
+    levels = (*ftype.levels[:-1], Element(tensor.fill_value, ftype.dtype))
+    return Tensor._trusted(FType(levels, ftype.mode_order), tensor.shape, tensor.fill_value, tensor.buffers)
 
 
 def _extent(operands: list[Tensor], place: tuple[int, int]) -> int:

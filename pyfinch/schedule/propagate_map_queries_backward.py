@@ -6,18 +6,15 @@ from pyfinch.algebra.term import Term
 from pyfinch.logic.nodes import (
     Aggregate,
     Alias,
-    Immediate,
     LogicNode,
     MapJoin,
     Plan,
     Produces,
     Query,
-    Reorder,
-    union,
 )
-from pyfinch.logic.rewrite import Chain, Fixpoint, Postwalk, Prewalk, Rewrite
-from pyfinch.schedule import laws
-from pyfinch.schedule.common import FieldsOf, field_finder, occurrences, productions, statements
+from pyfinch.logic.rewrite import Postwalk, Prewalk, Rewrite
+from pyfinch.schedule.common import field_finder, occurrences, productions, statements
+from pyfinch.schedule.pull_aggregates import pull_aggregates
 from pyfinch.schedule.push_fields import push_fields
 
 __all__ = ["empty_aggregate_to_map", "propagate_map_queries_backward"]
@@ -44,12 +41,7 @@ def propagate_map_queries_backward(plan: Plan) -> Plan:
     """
     plan = Rewrite(Postwalk(empty_aggregate_to_map))(plan)
     plan = push_fields(_inline_single_uses(plan))
-    fields_of = field_finder(plan)
-
-    def pull(node: LogicNode) -> LogicNode | None:
-        return _pull_aggregate(node, fields_of)
-
-    return Rewrite(Fixpoint(Prewalk(Chain([pull, _merge_aggregates, _move_reorder_inside]))))(plan)
+    return pull_aggregates(plan, field_finder(plan))
 
 
 def empty_aggregate_to_map(node: LogicNode) -> LogicNode | None:
@@ -89,42 +81,3 @@ def _inline_single_uses(plan: Plan) -> Plan:
                 return None
 
     return Rewrite(Prewalk(inline))(plan)
-
-
-def _pull_aggregate(node: LogicNode, fields_of: FieldsOf) -> LogicNode | None:
-    match node:
-        case MapJoin(Immediate(outer), args):
-            pass
-        case _:
-            return None
-    for place in reversed(range(len(args))):  # the last one that can go, as Finch.jl's matcher does
-        arg = args[place]
-        match arg:
-            case Aggregate(Immediate(op), Immediate(init), below, idxs) if laws.distributes(
-                outer, op
-            ) and laws.annihilates(outer, init):
-                others = args[:place], args[place + 1 :]
-                around = union(fields_of(other) for some in others for other in some)
-                # A field that the aggregate binds must not catch one of the same name outside.
-                if len(fields_of(arg)) == len(around) and not set(around) & set(idxs):
-                    inner = MapJoin(node.op, (*others[0], below, *others[1]))
-                    return Aggregate(arg.op, arg.init, inner, idxs)
-    return None
-
-
-def _merge_aggregates(node: LogicNode) -> LogicNode | None:
-    match node:
-        case Aggregate(op, Immediate() as init, Aggregate(inner_op, Immediate(start), arg, inner), outer) if (
-            op is inner_op and isinstance(op, Immediate) and laws.is_identity(op.value, start)
-        ):
-            return Aggregate(op, init, arg, inner + outer)
-        case _:
-            return None
-
-
-def _move_reorder_inside(node: LogicNode) -> LogicNode | None:
-    match node:
-        case Reorder(Aggregate(op, init, arg, bound), idxs):
-            return Aggregate(op, init, Reorder(arg, idxs + bound), bound)
-        case _:
-            return None

@@ -12,8 +12,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
+from functools import cache
 from itertools import islice
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -77,20 +78,31 @@ class _TermMeta(type):
         if named or len(args) != len(cls.__dict__.get("__match_args__", ())):
             args = _bind(cls, args, named)
         args = cls._canonical(args)  # type: ignore[attr-defined]
-        key = (cls, *[_key(arg) for arg in args])
+        key = (cls, *[arg if isinstance(arg, Term) or _holds_terms(arg) else _key(arg) for arg in args])
         found = _table.get(key)
         if found is not None:
             return found
-        made = super().__call__(*args)
+        made = object.__new__(cast(type[Term], cls))
         children: list[Term] = []
-        for arg in args:
+        for set_part, arg in zip(_setters(cls), args, strict=True):
+            set_part(made, arg)
             if isinstance(arg, Term):
                 children.append(arg)
-            elif type(arg) is tuple and arg and isinstance(arg[0], Term):
+            elif _holds_terms(arg):
                 children.extend(arg)
-        object.__setattr__(made, "_children", tuple(children))
+        _set_children(made, tuple(children))
         with _lock:
             return _table.setdefault(key, made)
+
+
+def _holds_terms(part: Any) -> bool:
+    return type(part) is tuple and bool(part) and isinstance(part[0], Term)
+
+
+@cache
+def _setters(cls: type) -> tuple[Callable[[Any, Any], None], ...]:
+    """The functions that fill the slots of a frozen instance, without the dataclass's slower __init__."""
+    return tuple([getattr(cls, field.name).__set__ for field in fields(cls)])
 
 
 def _bind(cls: type, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -157,6 +169,9 @@ class Term(metaclass=_TermMeta):
         return _repr(self, 200)
 
 
+_set_children: Callable[[Any, Any], None] = Term.__dict__["_children"].__set__
+
+
 def _is(a: object, b: object) -> bool:
     return a is b
 
@@ -164,7 +179,7 @@ def _is(a: object, b: object) -> bool:
 def _refill(part: Any, rest: Iterator[Term]) -> Any:
     if isinstance(part, Term):
         return next(rest)
-    if type(part) is tuple and part and isinstance(part[0], Term):
+    if _holds_terms(part):
         return tuple(islice(rest, len(part)))
     return part
 
@@ -183,7 +198,7 @@ def _flatten(root: Term) -> tuple[tuple[type, tuple[Any, ...]], ...]:
         for part in term._parts():
             if isinstance(part, Term):
                 parts.append(places[part])
-            elif type(part) is tuple and part and isinstance(part[0], Term):
+            elif _holds_terms(part):
                 parts.append(tuple([places[item] for item in part]))
             else:
                 parts.append(part)
@@ -270,7 +285,7 @@ def _separated(parts: Iterable[Any]) -> list[Any]:
             out.append(", ")
         if isinstance(part, Term):
             out.append(part)
-        elif type(part) is tuple and part and isinstance(part[0], Term):
+        elif _holds_terms(part):
             out += ["(", *_separated(part), "," if len(part) == 1 else "", ")"]
         else:
             out.append(repr(part))

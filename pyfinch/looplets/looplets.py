@@ -92,9 +92,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """Fill everywhere but at the last coordinate, where ``tail(p, end)`` stands for entries ``p`` up to ``end``."""
+    """Fill everywhere but at one coordinate: ``tail(p, end, coordinate)`` stands for entries ``p`` up to ``end`` there."""
 
-    tail: Callable[[str, str], Fiber]
+    tail: Callable[[str, str, str], Fiber]
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,8 @@ def unfurl(lowerer: Lowerer, fiber: Fiber) -> Lookup | Stepper:
     """How a fiber reads along its next index."""
     for written in lowerer.written.values():
         if written.workspace and written.var.name == fiber.tensor:
-            indices = f"{fiber.tensor}_idx0"
-            tail = Spike(lambda p, _: fiber.down(lowerer.out.let("q", f"int64({indices}[uintp({p})])")))
-            return Stepper("0", written.counters[0], indices, tail)
+            tail = Spike(lambda p, end, i: fiber.down(i))
+            return Stepper("0", written.counters[0], f"{fiber.tensor}_idx0", tail)
     return lowerer.level(fiber).unfurl(fiber, lowerer.out)
 
 

@@ -175,8 +175,8 @@ class Lowerer:
         if not assemble.written_by(index, body, scope) and not outermost:
             # nothing is indexed by this loop: a constant number of equal steps
             free = all(scope.next_index(access) is not index for access in accesses(body))
-            if free and (once := self.repeat(body, index, f"{stop} - {start}")) is not None:
-                self.statement(once, scope)
+            if free and self.repeatable(body, index):
+                self.repeat(body, index, f"{stop} - {start}", scope)
                 return
         self.enter(index, scope)
         looplets: dict[Fiber, Lookup | Stepper] = {}
@@ -199,13 +199,16 @@ class Lowerer:
         """Whether `repeat` finds a statement."""
         return repeated(body, index, Value("", np.dtype(np.int64)), self.context) is not None
 
-    def repeat(self, body: LoopNode, index: Index, count: str) -> LoopNode | None:
-        """A statement equal to ``count`` times the body, the count bound to a name; or None."""
+    def repeat(self, body: LoopNode, index: Index, count: str, scope: Scope) -> None:
+        """Lower one statement equal to ``count`` times the body, if the count is not 0."""
         name = self.out.fresh("count")
+        self.out.line(f"{name} = {count}")
         once = repeated(body, index, Value(name, np.dtype(np.int64)), self.context)
-        if once is not None:
-            self.out.line(f"{name} = max({count}, 0)")
-        return once
+        assert once is not None
+        with self.out.block(f"if {name} > 0:"):
+            inner = scope.inner()
+            self.settle(once, inner)
+            self.statement(once, inner)
 
     def gap(self, body: LoopNode, fibers: list[Fiber], groups: dict[Fiber, list[Access]]) -> LoopNode:
         """What the body does where none of the fibers has an entry."""

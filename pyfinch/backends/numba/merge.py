@@ -158,8 +158,7 @@ class Merge:
         out = self.lowerer.out
         gap, index = frame.gap, frame.index
         if not assemble.written_by(index, gap, frame.scope):
-            probe = self.lowerer.repeatable(gap, index)
-            if probe:
+            if self.lowerer.repeatable(gap, index):
                 frame.seen = out.fresh("seen")
                 out.line(f"{frame.seen} = 0")
                 return
@@ -172,10 +171,7 @@ class Merge:
             return
         if frame.seen:
             span = f"{frame.stop} - {frame.start} - {frame.seen}"
-            once = self.lowerer.repeat(frame.gap, frame.index, span)
-            assert once is not None
-            self.lowerer.settle(once, frame.scope)
-            self.lowerer.statement(once, frame.scope)
+            self.lowerer.repeat(frame.gap, frame.index, span, frame.scope)
         else:
             self.gap_loop(frame, frame.stop)
 
@@ -239,14 +235,14 @@ class Merge:
             with out.block(f"while {pointer.more}:"):
                 coord = out.let(frame.index.name, pointer.here)
                 end = self.group_end(pointer, coord)
-                child = pointer.stepper.body.tail(pointer.at, end)
+                child = pointer.stepper.body.tail(pointer.at, end, coord)
                 self.follow(frame, coord, {driver: child}, followers, formula)
                 out.line(f"{pointer.at} = {end}")
             return
         at = out.fresh("p")
         with out.block(f"for {at} in range({pointer.at}, {pointer.end}):"):
             coord = out.let(frame.index.name, pointer.stepper.coordinate(at))
-            child = pointer.stepper.body.tail(at, f"{at} + 1")
+            child = pointer.stepper.body.tail(at, f"{at} + 1", coord)
             self.follow(frame, coord, {driver: child}, followers, formula)
             assemble.consume(self.lowerer, driver, coord)
 
@@ -267,7 +263,7 @@ class Merge:
                 out.line(f"{pointer.at} += 1")
             present = out.let("present", f"{pointer.more} and {pointer.here} == {coord}")
             end = self.group_end(pointer, coord, present)
-            children[fiber] = _optional(pointer.stepper.body.tail(pointer.at, end), present)
+            children[fiber] = _optional(pointer.stepper.body.tail(pointer.at, end, coord), present)
         self.step(frame, coord, children, formula, False)
 
     def intersection(self, frame: Frame, required: list[Fiber], optional: list[Fiber]) -> None:
@@ -285,7 +281,7 @@ class Merge:
             with out.block(f"if {test}:"):
                 ends = [self.group_end(p, coord) for p in pointers]
                 children = {
-                    p.fiber: p.stepper.body.tail(p.at, end) for p, end in zip(pointers, ends, strict=True)
+                    p.fiber: p.stepper.body.tail(p.at, end, coord) for p, end in zip(pointers, ends, strict=True)
                 }
                 self.follow(frame, coord, children, optional, formula)
                 for p, end in zip(pointers, ends, strict=True):
@@ -303,7 +299,7 @@ class Merge:
             i = out.let(f"{frame.index.name}_0", a.here)
             j = out.let(f"{frame.index.name}_1", b.here)
             with out.block(f"if {i} == {j}:"):
-                children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1") for p in (a, b)}
+                children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1", i) for p in (a, b)}
                 self.step(frame, i, children, _given(frame.formula, [first, second]), False)
                 out.line(f"{a.at} += 1")
                 out.line(f"{b.at} += 1")
@@ -312,8 +308,8 @@ class Merge:
                 is_second = out.let("is_second", f"{j} < {i}")
                 coord = out.let(frame.index.name, f"min({i}, {j})")
                 children = {
-                    first: _optional(a.stepper.body.tail(a.at, ""), is_first, readable=True),
-                    second: _optional(b.stepper.body.tail(b.at, ""), is_second, readable=True),
+                    first: _optional(a.stepper.body.tail(a.at, "", coord), is_first, readable=True),
+                    second: _optional(b.stepper.body.tail(b.at, "", coord), is_second, readable=True),
                 }
                 self.step(frame, coord, children, _alone(frame.formula, [first, second]), False)
                 out.line(f"{a.at} += {is_first}")
@@ -325,7 +321,7 @@ class Merge:
             at = out.fresh("p")
             with out.block(f"for {at} in range({pointer.at}, {pointer.end}):"):
                 coord = out.let(frame.index.name, pointer.stepper.coordinate(at))
-                children = {pointer.fiber: pointer.stepper.body.tail(at, f"{at} + 1")}
+                children = {pointer.fiber: pointer.stepper.body.tail(at, f"{at} + 1", coord)}
                 self.step(frame, coord, children, _given(rest, [pointer.fiber]), False)
 
     def union(self, frame: Frame, fibers: list[Fiber]) -> None:
@@ -349,7 +345,7 @@ class Merge:
                 present = out.let("present", f"{head} == {coord}")
                 end = self.group_end(p, coord, present)
                 ends.append((present, end))
-                children[p.fiber] = _optional(p.stepper.body.tail(p.at, end), present)
+                children[p.fiber] = _optional(p.stepper.body.tail(p.at, end, coord), present)
             self.step(frame, coord, children, _alone(frame.formula, fibers), False)
             for head, p, (present, end) in zip(heads, pointers, ends, strict=True):
                 with out.block(f"if {present}:"):

@@ -70,9 +70,8 @@ class SparseByteMap:
         start, stop = bounds(fiber, out)
         idx = fiber.buffer("idx")
 
-        def tail(p: str, _: str) -> Fiber:
-            at = f"int64({idx}[uintp({p})])"
-            return fiber.down(out.let("p", at if fiber.pos == "0" else f"{fiber.pos} * {fiber.dim} + {at}"))
+        def tail(p: str, end: str, i: str) -> Fiber:
+            return fiber.down(out.let("p", i if fiber.pos == "0" else f"{fiber.pos} * {fiber.dim} + {i}"))
 
         return Stepper(start, stop, idx, Spike(tail))
 

@@ -69,8 +69,8 @@ class SparseCOO:
         start, stop = self._range(fiber, out)
         idx = fiber.buffer(f"idx{fiber.inner_slot}_")
         if fiber.inner_slot == self.n - 1:
-            return Stepper(start, stop, idx, Spike(lambda p, _: fiber.down(p)))
-        return Stepper(start, stop, idx, Spike(fiber.across), grouped=True)
+            return Stepper(start, stop, idx, Spike(lambda p, end, i: fiber.down(p)))
+        return Stepper(start, stop, idx, Spike(lambda p, end, i: fiber.across(p, end)), grouped=True)
 
     def find(self, fiber: Fiber, coordinate: str, out: Emitter) -> Fiber:
         """The entries at a coordinate, by bisection; absent if there are none."""

@@ -59,7 +59,7 @@ class SparseList:
     def unfurl(self, fiber: Fiber, out: Emitter) -> Stepper:
         """One spike an entry."""
         start, stop = bounds(fiber, out)
-        return Stepper(start, stop, fiber.buffer("idx"), Spike(lambda p, _: fiber.down(p)))
+        return Stepper(start, stop, fiber.buffer("idx"), Spike(lambda p, end, i: fiber.down(p)))
 
     def find(self, fiber: Fiber, coordinate: str, out: Emitter) -> Fiber:
         """The entry at a coordinate, by bisection; absent if there is none."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyfinch.algebra.term import Term, postorder
-from pyfinch.logic.nodes import Aggregate, Alias, LogicNode, MapJoin, Plan, Query, Reformat, Reorder
-from pyfinch.logic.rewrite import Postwalk, Rewrite
+from pyfinch.logic.nodes import Aggregate, Alias, LogicNode, MapJoin, Plan, Query, Reformat, Relabel, Reorder
+from pyfinch.logic.rewrite import Fixpoint, Postwalk, Rewrite
 
 __all__ = ["propagate_into_reformats"]
 
@@ -12,8 +12,9 @@ __all__ = ["propagate_into_reformats"]
 def propagate_into_reformats(plan: Plan) -> Plan:
     """Join a query with the reformat of it, if nothing after it uses it otherwise.
 
-    In: a flat plan with ``query(B, reformat(f, A))`` somewhere after ``query(A, expr)``. Out: ``query(B,
-    reformat(f, expr))`` where the first of them was.
+    In: a plan with ``query(B, reformat(f, A))`` somewhere after ``query(A, expr)``. Out: ``query(B,
+    reformat(f, expr))`` where the first of them was. Finch.jl joins one such pair of a plan, and none where
+    `set_loop_order` gave A a relabel with its own fields; pyfinch joins all.
 
     Examples
     --------
@@ -23,7 +24,7 @@ def propagate_into_reformats(plan: Plan) -> Plan:
     >>> print(propagate_into_reformats(parse(f"plan({first}, {second}, produces(alias(B)))")).bodies[0].lhs)
     alias(B)
     """
-    return Rewrite(Postwalk(_join))(plan)
+    return Rewrite(Postwalk(Fixpoint(_join)))(plan)
 
 
 def _join(node: LogicNode) -> LogicNode | None:
@@ -53,7 +54,9 @@ def _join(node: LogicNode) -> LogicNode | None:
 
 def _reformatted(statement: LogicNode) -> Alias | None:
     match statement:
-        case Query(_, Reformat(_, Alias() as source)):
+        case Query(_, Reformat(_, Alias() as source)) | Query(_, Reformat(_, Relabel(Alias() as source, _))):
+            return source
+        case Query(_, Reformat(_, Reorder(Relabel(Alias() as source, stored), wanted))) if stored == wanted:
             return source
         case _:
             return None

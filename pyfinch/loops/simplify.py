@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from pyfinch.algebra.fixed import fixed_result
 from pyfinch.algebra.operators import Operator, cast
 from pyfinch.algebra.term import postorder
 from pyfinch.formats.format import FType
@@ -83,13 +84,10 @@ def _equals(node: LoopNode, value: object) -> bool:
 
 def simplify_call(op: Operator, args: tuple[LoopNode, ...], dtype: np.dtype[np.generic]) -> LoopNode:
     """One application of an operator, its arguments already simple."""
-    if all(isinstance(arg, Literal) for arg in args):
-        with np.errstate(all="ignore"):
-            value = op(*[arg.value for arg in args if isinstance(arg, Literal)])
-        return Literal(np.asarray(value).astype(dtype)[()])
-    zero = op.annihilator(dtype)
-    if zero is not None and any(_equals(arg, zero) for arg in args):
-        return Literal(np.asarray(zero).astype(dtype)[()])
+    known = [arg.value if isinstance(arg, Literal) else None for arg in args]
+    fixed = fixed_result(op, known, [dtype_of(arg) for arg in args])
+    if fixed is not None:
+        return Literal(np.asarray(cast(dtype)(fixed))[()])
     kept = args
     if op.associative and op.commutative:
         one = op.identity(dtype)
@@ -317,12 +315,19 @@ def _support_of_call(
     op: Operator, args: list[tuple[Formula, LoopNode]], dtype: np.dtype[np.generic]
 ) -> tuple[Formula, LoopNode]:
     fill = simplify_call(op, tuple([fill for _, fill in args]), dtype)
-    zero = op.annihilator(dtype)
-    if zero is not None:
-        holders = [formula for formula, value in args if _equals(value, zero)]
-        if holders:
-            return _all(holders), fill
+    dtypes = [dtype_of(value) for _, value in args]
+    holders = [
+        formula
+        for k, (formula, value) in enumerate(args)
+        if isinstance(value, Literal) and fixed_result(op, _only(k, value, len(args)), dtypes) is not None
+    ]
+    if holders:
+        return _all(holders), fill
     if op.name == "where" and isinstance(args[0][1], Literal):
         chosen = args[1] if args[0][1].value else args[2]
         return _any([args[0][0], chosen[0]]), fill
     return _any([formula for formula, _ in args]), fill
+
+
+def _only(k: int, value: Literal, count: int) -> list[np.generic | None]:
+    return [value.value if j == k else None for j in range(count)]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyfinch.algebra.fixed import fixed_result
 from pyfinch.algebra.operators import get
-from pyfinch.logic.fills import apply_to_fills, fixed_result
+from pyfinch.logic.fills import apply_to_fills
 from pyfinch.logic.nodes import Deferred, Immediate, MapJoin
 
 F8 = np.dtype("float64")

@@ -1,0 +1,85 @@
+"""What an operator gives where only some of its arguments are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pyfinch.algebra.dtypes import DT
+from pyfinch.algebra.operator import Operator
+from pyfinch.algebra.user_operator import UserOperator
+from pyfinch.algebra.values import value_key
+
+__all__ = ["fixed_result"]
+
+
+def fixed_result(op: Operator, known: Sequence[Any], dtypes: Sequence[DT]) -> Any:
+    """The value that an operator gives whatever its unknown arguments are; None if they matter.
+
+    ``known`` has a NumPy scalar for each argument that is fixed and None for the others. As everywhere in
+    sparse computing, ``0 * x`` is 0 and ``0 / x`` is 0 even where x is an infinity, a nan, or a zero. Of a user's
+    operator only the annihilator that it declares counts.
+
+    Examples
+    --------
+    >>> from pyfinch.algebra.operators import get
+    >>> float64 = np.dtype("float64")
+    >>> fixed_result(get("/"), [np.float64(0), None], [float64, float64])
+    np.float64(0.0)
+    >>> fixed_result(get("max"), [np.float64(0), None], [float64, float64]) is None
+    True
+    """
+    if all(value is not None for value in known):
+        return op(*known)
+    if all(value is None for value in known):
+        return None
+    result = op.result_dtype(*dtypes)
+    for value in known:
+        if value is not None and op.is_annihilator(value):
+            return result.type(value)
+    if isinstance(op, UserOperator):
+        return None
+    keys = tuple([None if value is None else (value_key(value), value.dtype) for value in known])
+    return _probed(op, keys, tuple(dtypes))
+
+
+@lru_cache(maxsize=4096)
+def _probed(op: Operator, keys: tuple[Any, ...], dtypes: tuple[DT, ...]) -> Any:
+    """Whether samples of the unknown arguments all give one value: that value.
+
+    The samples are ordinary numbers of each size and sign, on which no operator of interest is constant by
+    accident. A nan stands for an operation that is not defined there (0 / 0), and does not count.
+    """
+    if sum(key is None for key in keys) > 3:
+        return None
+    unknown = [_samples(dtype) for key, dtype in zip(keys, dtypes, strict=True) if key is None]
+    axes = iter(np.meshgrid(*unknown, indexing="ij", copy=False))
+    args = [next(axes) if key is None else np.frombuffer(key[0][1], dtype=key[1])[0] for key in keys]
+    try:
+        values = np.asarray(op(*args)).ravel()
+    except (ArithmeticError, ValueError, TypeError):  # it does not take every sample
+        return None
+    if values.dtype.kind in "fc":
+        defined = ~np.isnan(values)
+        values = values[defined] if defined.any() else values[:1]
+        if not defined.any():
+            return values[0]
+    first = values[0]
+    return first if bool(np.all(values == first)) else None
+
+
+def _samples(dtype: DT) -> np.ndarray[Any, Any]:
+    match dtype.kind:
+        case "b":
+            return np.array([False, True])
+        case "u":
+            return np.array([0, 1, 2, 7, np.iinfo(dtype).max], dtype)
+        case "i":
+            return np.array([0, 1, 2, -1, -3, 7, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+        case "c":
+            return np.array([0, 1, -1.5, 2.5j, 3 - 4j, 1e9, np.inf], dtype)
+        case _:
+            return np.array([0, 1, -1, 0.37, -2.6, 1e9, -1e9, 1e-9, np.inf, -np.inf], dtype)

@@ -38,7 +38,7 @@ def fixed_result(op: Operator, known: Sequence[Any], dtypes: Sequence[DT]) -> An
         return None
     result = op.result_dtype(*dtypes)
     for value in known:
-        if value is not None and op.is_annihilator(value):
+        if value is not None and op.is_annihilator(np.asarray(value, result)[()]):
             return result.type(value)
     if isinstance(op, UserOperator):
         return None

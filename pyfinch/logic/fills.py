@@ -9,6 +9,9 @@ object.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from pyfinch.algebra.dtypes import DT
 from pyfinch.algebra.fixed import fixed_result
@@ -51,20 +54,25 @@ def apply_to_fills(op: Operator, args: Sequence[LogicNode | None], dtypes: Seque
     if found is not None:
         return Immediate(found)
     if any(arg is None for arg in args):
-        return _choice(op, args, known)
+        return _choice(op, args, known, dtypes)
     whole = [arg for arg in args if arg is not None]
-    return _choice(op, args, known) or MapJoin(Immediate(op), tuple(whole))
+    return _choice(op, args, known, dtypes) or MapJoin(Immediate(op), tuple(whole))
 
 
-def _choice(op: Operator, args: Sequence[LogicNode | None], known: Sequence[Any]) -> LogicNode | None:
+def _choice(
+    op: Operator, args: Sequence[LogicNode | None], known: Sequence[Any], dtypes: Sequence[DT]
+) -> LogicNode | None:
     """The one argument that the result is, if the known ones decide that."""
     if op.name == "where" and len(args) == 3:
         if known[0] is not None:
             return args[1] if known[0] else args[2]
         return args[1] if args[1] is args[2] else None
     if op.arity == -1 or len(args) == 2:
+        result = op.result_dtype(*dtypes)
         rest = [
-            arg for arg, value in zip(args, known, strict=True) if value is None or not op.is_identity(value)
+            arg
+            for arg, value in zip(args, known, strict=True)
+            if value is None or not op.is_identity(np.asarray(value, result)[()])
         ]
         if len(rest) == 1:
             return rest[0]

@@ -38,9 +38,7 @@ class Row:
         )
 
 
-HEADER = (
-    "| workload | input | pyfinch, ms | quartiles / median | ratio to | wanted |\n|---|---|---|---|---|---|"
-)
+HEADER = "| workload | input | pyfinch, ms | quartiles / median | ratio to | wanted |\n|---|---|---|---|---|---|"
 
 
 def dense(result: Any) -> Any:

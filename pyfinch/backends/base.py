@@ -185,5 +185,3 @@ def get_scheduler(name: str | None = None) -> tuple[str, Scheduler]:
         known = ", ".join(sorted(_schedulers))
         raise BackendUnavailableError(f"there is no scheduler {name!r}; there are: {known}")
     return name, _schedulers[name]
-
-

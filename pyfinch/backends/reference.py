@@ -90,8 +90,7 @@ class ReferenceExecutable:
         with np.errstate(all="ignore"):
             arrays = evaluate(self.plan, tensors)
         return tuple(
-            self._stored(alias, np.asarray(array), tensors)
-            for alias, array in zip(self.results, arrays, strict=True)
+            self._stored(alias, np.asarray(array), tensors) for alias, array in zip(self.results, arrays, strict=True)
         )
 
     def _stored(self, alias: Alias, array: np.ndarray[Any, Any], tensors: Mapping[str, Tensor]) -> Tensor:

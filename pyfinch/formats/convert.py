@@ -300,9 +300,7 @@ def _assemble_leaf(ftype: FType, values: NDArray[Any], pos: Ints, npos: int, fil
     if isinstance(ftype.leaf, Pattern):
         full = len(ftype.levels) == 1 or isinstance(ftype.levels[-2], Dense)
         if not values.all() or (full and npos != len(values)):
-            raise FormatError(
-                f"{ftype}: a pattern in a dense level is True everywhere; some elements are False"
-            )
+            raise FormatError(f"{ftype}: a pattern in a dense level is True everywhere; some elements are False")
         return ()
     if npos == len(values) and (npos == 0 or bool(pos[-1] == npos - 1)):
         # As many positions as entries, which are distinct and in order.

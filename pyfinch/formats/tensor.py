@@ -398,9 +398,7 @@ def _validate(ftype: FType, shape: tuple[int, ...], arrays: Buffers) -> None:
     for number, (level, buffers) in enumerate(zip(ftype.levels, arrays, strict=True)):
         for name, dtype, buffer in zip(level.buffer_names, level.buffer_dtypes, buffers, strict=True):
             if buffer.dtype != dtype or buffer.ndim != 1 or not buffer.flags.c_contiguous:
-                raise FormatError(
-                    f"{level_name(number, level)}: {name} must be a contiguous vector of {dtype}"
-                )
+                raise FormatError(f"{level_name(number, level)}: {name} must be a contiguous vector of {dtype}")
         own = dims[slot : slot + level.modes]
         npos = level.validate(buffers, own, npos, level_name(number, level))
         slot += level.modes

@@ -71,9 +71,7 @@ class Fiber:
 
     def across(self, pos: str, end: str, present: str | None = None) -> Fiber:
         """The next slot of the same level, over a range of its entries."""
-        return replace(
-            self, slot=self.slot + 1, pos=pos, end=end, present=present, inner_slot=self.inner_slot + 1
-        )
+        return replace(self, slot=self.slot + 1, pos=pos, end=end, present=present, inner_slot=self.inner_slot + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """Fill everywhere but at one coordinate: ``tail(p, end, coordinate)`` stands for entries ``p`` up to ``end`` there."""
+    """Fill everywhere but at one coordinate, where ``tail(p, end, coordinate)`` stands for entries ``p`` to ``end``."""
 
     tail: Callable[[str, str, str], Fiber]
 

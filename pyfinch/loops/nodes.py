@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class LoopNode(Term):
 class Literal(LoopNode):
     """A number that is part of the program's structure."""
 
-    value: np.generic
+    value: Any
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

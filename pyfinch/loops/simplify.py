@@ -6,9 +6,9 @@ fill value; no operator and no level is named here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -34,14 +34,13 @@ from pyfinch.loops.nodes import (
     indices,
 )
 
-__all__ = ["NOTHING", "Formula", "fill_of", "holds", "is_nothing", "repeated", "simplify", "substitute", "support"]
+__all__ = ["NOTHING", "Formula", "fill_of", "is_nothing", "repeated", "simplify", "substitute", "support"]
 
 NOTHING = Block(())
 
-#: A monotone boolean formula over keys of operands ("the operand has a stored entry here").
-Formula = bool | tuple["str", tuple["Formula", ...]] | Variable
-
-K = TypeVar("K")
+#: A monotone boolean formula over keys of operands ("the operand has a stored entry here"): True, False, a key, or
+#: ``("and" | "or", formulas)``.
+Formula = Any
 
 
 def fill_of(tensor: Variable) -> LoopNode:
@@ -56,7 +55,7 @@ def dtype_of(node: LoopNode) -> np.dtype[np.generic]:
     """The dtype of a scalar expression."""
     match node:
         case Literal(value):
-            return value.dtype
+            return np.dtype(value.dtype)
         case Value(_, dtype) | Call(_, _, dtype):
             return dtype
         case Access(Variable(_, kind), _):
@@ -187,12 +186,10 @@ def _block(
     """A block; a tensor declared in it that nothing writes any more reads as its initial value."""
     bodies = [done[body] for body in block.bodies]
     declared = {body.tensor: body.init for body in bodies if isinstance(body, Declare)}
-    written = {
-        term.lhs.tensor for body in bodies for term in postorder(body) if isinstance(term, Assign)
-    }
+    written = {term.lhs.tensor for body in bodies for term in postorder(body) if isinstance(term, Assign)}
     dead = {tensor: init for tensor, init in declared.items() if tensor not in written}
     if dead:
-        reads = {
+        reads: dict[LoopNode, LoopNode] = {
             term: dead[term.tensor]
             for body in bodies
             for term in postorder(body)
@@ -259,19 +256,6 @@ def _any(parts: list[Formula]) -> Formula:
     return False if not kept else kept[0] if len(kept) == 1 else ("or", tuple(kept))
 
 
-def holds(formula: Formula, present: Callable[[object], bool]) -> bool:
-    """The formula's value, given which operands are present."""
-    match formula:
-        case bool():
-            return formula
-        case ("and", parts):
-            return all(holds(part, present) for part in parts)
-        case ("or", parts):
-            return any(holds(part, present) for part in parts)
-        case key:
-            return present(key)
-
-
 def support(node: LoopNode, operands: Mapping[LoopNode, object], context: Context) -> Formula:
     """When a statement does something: a formula over the operands that have a stored entry at hand.
 
@@ -290,7 +274,7 @@ def support(node: LoopNode, operands: Mapping[LoopNode, object], context: Contex
         match term:
             case Access(tensor, _):
                 if term in operands:
-                    known[term] = (operands[term], fill_of(tensor))  # type: ignore[assignment]
+                    known[term] = (operands[term], fill_of(tensor))
                 else:
                     known[term] = (True, term)
             case Call(op, args, dtype):

@@ -115,7 +115,7 @@ class Expressions:
             slot = 0
             for level in ftype.levels:
                 if level.appends or len(level.buffer_names) > 1:
-                    ptr, idx = level.buffer_dtypes[0], level.buffer_dtypes[1]
+                    ptr, idx = np.dtype(level.buffer_dtypes[0]), np.dtype(level.buffer_dtypes[1])
                     pointer = ptr if pointer is None else max(pointer, ptr, key=lambda d: d.itemsize)
                     for name in names[slot : slot + level.modes]:
                         old = narrow.get(name)

@@ -145,7 +145,9 @@ class _Query:
         self.expressions = Expressions(types, same, wide)
 
     def lower(self, lhs: Alias, rhs: LogicNode) -> Step:
-        op, init, loops, reduced = operator("overwrite"), None, None, ()
+        op, init = operator("overwrite"), None
+        loops: tuple[Field, ...] = ()
+        reduced: tuple[Field, ...] = ()
         match rhs:
             case Aggregate(Immediate(op_), Immediate(init_), Reorder(arg, idxs), over):
                 op, init, loops, reduced = op_, Literal(np.asarray(init_)[()]), idxs, over
@@ -238,10 +240,10 @@ class _Query:
         (last,) = self.indices(out[-1:])
         workspace = Variable("W", workspace_type(ftype.dtype, start))
         scatter = self.loops(Assign(Access(workspace, (last,)), op, value), order[len(prefix) :])
-        flush = Assign(Access(Variable("R", ftype), self.indices(out)), operator("overwrite"), Access(workspace, (last,)))
-        body: LoopNode = Block(
-            (Declare(workspace, start), scatter, Freeze(workspace), self.loops(flush, out[-1:]))
+        flush = Assign(
+            Access(Variable("R", ftype), self.indices(out)), operator("overwrite"), Access(workspace, (last,))
         )
+        body: LoopNode = Block((Declare(workspace, start), scatter, Freeze(workspace), self.loops(flush, out[-1:])))
         return self.loops(body, prefix)
 
     def accumulate(

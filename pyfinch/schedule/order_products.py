@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 from pyfinch.algebra.term import postorder
@@ -35,9 +36,7 @@ def order_products(plan: Plan) -> Plan:
         if not isinstance(statement, Query):
             continue
         match statement.rhs:
-            case Aggregate(op, init, Reorder(arg, loops), idxs) if len(loops) > 2 and not isinstance(
-                arg, Relabel
-            ):
+            case Aggregate(op, init, Reorder(arg, loops), idxs) if len(loops) > 2 and not isinstance(arg, Relabel):
                 better = _better_order(arg, loops, idxs, known)
                 if better != loops:
                     new = Aggregate(op, init, push_expression(Reorder(arg, better)), idxs)
@@ -77,9 +76,7 @@ def _merged(out: Fields, inner: Fields, places: tuple[int, ...]) -> Fields:
     return tuple(next(reduced) if k in places else next(own) for k in range(len(out) + len(inner)))
 
 
-def _cost(
-    arg: LogicNode, leaves: list[LogicNode], order: Fields, out: Fields, known: dict[Alias, Rep]
-) -> float:
+def _cost(arg: LogicNode, leaves: Sequence[LogicNode], order: Fields, out: Fields, known: dict[Alias, Rep]) -> float:
     """Estimated iterations, transposing copies and random writes of a loop order."""
     copies = 0.0
     for leaf in leaves:

@@ -151,9 +151,7 @@ def open_slot(lowerer: Lowerer, target: Target, coord: str, covered: bool, scope
         "full": target.full and covered,
     }
     if written.mirror is not None:
-        changes["pos"] = next(
-            fiber.pos for access, fiber in scope.reads.items() if access.tensor is written.mirror
-        )
+        changes["pos"] = next(fiber.pos for access, fiber in scope.reads.items() if access.tensor is written.mirror)
     elif _appends(target):
         changes["pos"] = written.counters[target.level]
         changes.update(appended=True, fresh=True, full=True)

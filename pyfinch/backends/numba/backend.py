@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyfinch.algebra.values import is_special
 from pyfinch.backends.base import Availability, Scheduled
 from pyfinch.backends.numba.execute import IndexOverflow
 from pyfinch.backends.numba.permute import combine, permute
 from pyfinch.backends.numba.tiers import Kernel, kernel_for
-from pyfinch.algebra.values import is_special
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Element
 from pyfinch.formats.tensor import Tensor
@@ -133,5 +133,3 @@ def _with_static_fill(tensor: Tensor) -> Tensor:
 def _extent(operands: list[Tensor], place: tuple[int, int]) -> int:
     tensor = operands[place[0]]
     return tensor.shape[tensor.ftype.mode_order[place[1]]]
-
-

@@ -84,9 +84,9 @@ def machine_code(
     portable
         Whether the source determines the kernel; otherwise it stays in memory.
     """
-    options = {"nogil": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if source.reassociates:
-        options["fastmath"] = {"reassoc", "contract"}  # type: ignore[assignment]
+        options["fastmath"] = {"reassoc", "contract"}
     signature = types.int64(*[_type(argument.type) for argument in source.arguments])
     text = f"{source.source}\n# {signature} {sorted(options.items(), key=str)}\n"
     key = hashlib.sha256(f"{text}{_environment()}".encode()).hexdigest()[:32]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pyfinch.algebra.dtypes import index_dtype
+from pyfinch.algebra.values import same_value
 from pyfinch.backends.numba.permute import copy, permute
 from pyfinch.formats import convert as plain
 from pyfinch.formats.format import Format, FType
 from pyfinch.formats.levels import Element, Pattern, SparseByteMap
 from pyfinch.formats.tensor import Tensor
-from pyfinch.algebra.dtypes import index_dtype
-from pyfinch.algebra.values import same_value
 
 __all__ = ["convert"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pyfinch.algebra.term import postorder
 from pyfinch.backends.numba.kernel import KernelSource
 from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value
-from pyfinch.algebra.term import postorder
 
 __all__ = ["IndexOverflow", "evaluate", "run"]
 
@@ -40,8 +40,7 @@ def evaluate(node: LoopNode, tensors: dict[str, Tensor]) -> np.generic:
                 done[term] = tensors[tensor.name].buffers[0][0][0]
             case Call(op, args, dtype):
                 done[term] = np.asarray(op(*[done[arg] for arg in args])).astype(dtype)[()]
-    value: np.generic = done[node]
-    return value
+    return done[node]  # type: ignore[no-any-return]
 
 
 def run(kernel: Kernel, source: KernelSource, tensors: Sequence[Tensor], shape: tuple[int, ...]) -> Tensor:
@@ -74,13 +73,13 @@ class _Run:
         self.state = np.zeros(2 * len(self.ftype.levels), np.int64)
         self.buffers: list[list[Array]] = []
 
-    def extent(self, place: object) -> int:
+    def extent(self, place: Any) -> int:
         """A loop's extent: a number, or a storage slot of an operand."""
         if isinstance(place, int):
             return place
-        k, slot = place  # type: ignore[misc]
-        tensor = self.tensors[k]
-        return tensor.shape[tensor.ftype.mode_order[slot]]
+        k, slot = place
+        size: int = self.tensors[k].storage_shape[slot]
+        return size
 
     # ------------------------------------------------------------------------------------------ allocation
 
@@ -110,7 +109,7 @@ class _Run:
             else:
                 self.buffers.append([])
 
-    def empty(self, size: int, dtype: np.dtype[Any], zero: bool = False) -> Array:
+    def empty(self, size: int, dtype: np.dtype[Any] | None, zero: bool = False) -> Array:
         """An array, or MemoryError saying what it was for."""
         try:
             return np.zeros(size, dtype) if zero else np.empty(size, dtype)
@@ -119,7 +118,7 @@ class _Run:
                 f"the result of shape {self.shape} in format {self.ftype.text} needs {size} elements of {dtype}"
             ) from error
 
-    def values(self, size: int, dtype: np.dtype[Any], appended: bool) -> Array:
+    def values(self, size: int, dtype: np.dtype[Any] | None, appended: bool) -> Array:
         """The array of values: filled where the kernel counts on it."""
         if appended or not self.source.prefilled:
             return self.empty(size, dtype)

@@ -8,7 +8,10 @@ it runs out of room it writes what it needs into ``state`` and returns the outer
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from pyfinch.algebra.errors import ScheduleError
 from pyfinch.algebra.term import postorder
@@ -120,7 +123,7 @@ class _Builder:
         self.lowerer = Lowerer(self.written, self.extents)
         self.arguments: list[Argument] = []
 
-    def find_extents(self, terms: list[object]) -> tuple[dict[Index, str], dict[Index, object]]:
+    def find_extents(self, terms: Sequence[object]) -> tuple[dict[Index, str], dict[Index, object]]:
         """The name of each loop's extent, and the tensor and slot (or number) that it comes from."""
         where: dict[Index, object] = {}
         for access in self.reads:
@@ -184,7 +187,9 @@ class _Builder:
         assert isinstance(ftype, FType)
         for number, level in enumerate(ftype.levels):
             for b, (name, dtype) in enumerate(zip(level.buffer_names, level.buffer_dtypes, strict=True)):
-                self.argument(buffer_name(var.name, name, number), "buffer", (k, number, b), f"{dtype.name}[::1]")
+                self.argument(
+                    buffer_name(var.name, name, number), "buffer", (k, number, b), f"{np.dtype(dtype).name}[::1]"
+                )
         if ftype.fill is None:
             self.argument(f"{var.name}_fill", "fill", (k,), ftype.dtype.name)
         for access in self.reads:
@@ -204,12 +209,14 @@ class _Builder:
             if result.mirror is not None and number < len(result.ftype.levels) - 1:
                 continue
             for b, (buffer, dtype) in enumerate(zip(level.buffer_names, level.buffer_dtypes, strict=True)):
-                self.argument(buffer_name(name, buffer, number), "result", (number, b), f"{dtype.name}[::1]")
+                self.argument(buffer_name(name, buffer, number), "result", (number, b), f"{np.dtype(dtype).name}[::1]")
             if level.appends:
                 counter = out.fresh(f"{name}_n{number}")
                 result.counters[number] = counter
                 out.prologue.append(f"    {counter} = state[{2 * number}]")
-                out.prologue.append(f"    {name}_cap{number} = {buffer_name(name, level.buffer_names[1], number)}.shape[0]")
+                out.prologue.append(
+                    f"    {name}_cap{number} = {buffer_name(name, level.buffer_names[1], number)}.shape[0]"
+                )
 
     def workspace(self, written: Written) -> None:
         name = written.var.name
@@ -247,10 +254,8 @@ class _Builder:
             assert isinstance(ftype, FType)
             if found is None and access.idxs == lhs.idxs and ftype.levels[:-1] == levels[:-1]:
                 found = access
-            elif any(level.appends for level in ftype.levels):
-                # another sparse operand: fine only where it is read inside the loops of the result
-                if set(access.idxs) & set(lhs.idxs):
-                    return None
+            elif any(level.appends for level in ftype.levels) and set(access.idxs) & set(lhs.idxs):
+                return None  # another sparse operand decides on the structure too
         if found is None or len(self.written) > 1:
             return None
         context = Context({self.result: self.init})
@@ -289,4 +294,3 @@ class _Builder:
         for level, counter in result.counters.items():
             out.line(f"state[{2 * level}] = {counter}")
         out.line("return hi")
-

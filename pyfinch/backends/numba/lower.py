@@ -16,6 +16,7 @@ from pyfinch.backends.numba.merge import Frame, Merge
 from pyfinch.backends.numba.scalars import Scalars
 from pyfinch.backends.numba.scope import Scope, Target, Written
 from pyfinch.formats.format import FType
+from pyfinch.formats.levels import Level
 from pyfinch.looplets import Fiber, Lookup, Stepper
 from pyfinch.loops.nodes import (
     Access,
@@ -76,7 +77,7 @@ class Lowerer:
         )
         return Fiber(var.name, dims, 0, 0, "0")
 
-    def level(self, fiber: Fiber):  # type: ignore[no-untyped-def]
+    def level(self, fiber: Fiber) -> Level:
         """The descriptor of the level that a fiber is at."""
         return self.types[fiber.tensor].levels[fiber.level]
 

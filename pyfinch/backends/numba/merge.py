@@ -5,7 +5,7 @@ One of five loops comes out, by the support of the body (the formula that says w
 - no stepper: a counted loop;
 - one operand required: a counted loop over its entries, the others following behind;
 - several required: the pointers leapfrog, without a branch on which one is behind;
-- two operands, none required, a scalar body: a merge with two tails, the operand that is behind chosen without a branch;
+- two operands, none required, a scalar body: a merge with two tails, the one behind chosen without a branch;
 - any other union: one loop by the least index with a presence bit an operand, so that code size is linear in
   the number of operands.
 
@@ -23,7 +23,7 @@ from pyfinch.backends.numba import assemble
 from pyfinch.backends.numba.scope import Scope
 from pyfinch.looplets import Fiber, Lookup, Stepper
 from pyfinch.loops.nodes import Access, Index, Loop, LoopNode
-from pyfinch.loops.simplify import Formula, holds, is_nothing
+from pyfinch.loops.simplify import Formula, is_nothing
 
 if TYPE_CHECKING:
     from pyfinch.backends.numba.lower import Lowerer
@@ -89,11 +89,11 @@ class Merge:
             frame.pointers[fiber] = self.pointer(frame, fiber)
         if not is_nothing(gap):
             frame.gap = gap
-        required = [f for f in fibers if not holds(frame.formula, lambda key, f=f: key is not f)]
+        required = [fiber for fiber in fibers if _without(frame.formula, fiber) is False]
         optional = [f for f in fibers if f not in required]
         self.reserve(frame, self.bound(frame, required))
         self.before(frame, fibers)
-        if len(required) == 1 or (len(fibers) == 1):
+        if len(required) == 1 or len(fibers) == 1:
             self.single(frame, fibers[0] if len(fibers) == 1 else required[0], optional if required else [])
         elif required:
             self.intersection(frame, required, optional)
@@ -157,11 +157,10 @@ class Merge:
             return
         out = self.lowerer.out
         gap, index = frame.gap, frame.index
-        if not assemble.written_by(index, gap, frame.scope):
-            if self.lowerer.repeatable(gap, index):
-                frame.seen = out.fresh("seen")
-                out.line(f"{frame.seen} = 0")
-                return
+        if not assemble.written_by(index, gap, frame.scope) and self.lowerer.repeatable(gap, index):
+            frame.seen = out.fresh("seen")
+            out.line(f"{frame.seen} = 0")
+            return
         frame.last = out.fresh(f"{index.name}_next")
         out.line(f"{frame.last} = {frame.start}")
 
@@ -188,9 +187,7 @@ class Merge:
         with out.block(f"for {coord} in range({frame.start}, {frame.stop}):"):
             self.step(frame, coord, {}, True, True)
 
-    def step(
-        self, frame: Frame, coord: str, children: dict[Fiber, Fiber], formula: Formula, covered: bool
-    ) -> None:
+    def step(self, frame: Frame, coord: str, children: dict[Fiber, Fiber], formula: Formula, covered: bool) -> None:
         """The body at one visited coordinate, and the gap before it."""
         lowerer, out = self.lowerer, self.lowerer.out
         if frame.outermost:
@@ -368,7 +365,7 @@ def _nested(function: str, names: list[str]) -> str:
 
 def _given(formula: Formula, present: list[Fiber]) -> Formula:
     """The formula when some operands are known to be present."""
-    return _assume(formula, {fiber: True for fiber in present})
+    return _assume(formula, dict.fromkeys(present, True))
 
 
 def _without(formula: Formula, absent: Fiber) -> Formula:
@@ -378,9 +375,8 @@ def _without(formula: Formula, absent: Fiber) -> Formula:
 
 def _alone(formula: Formula, fibers: list[Fiber]) -> Formula:
     """The formula when at least one operand is present: True if any one of them is enough."""
-    if all(holds(formula, lambda key, only=fiber: key == only) for fiber in fibers):  # type: ignore[misc]
-        return True
-    return formula
+    alone = [_assume(formula, {other: other is fiber for other in fibers}) for fiber in fibers]
+    return True if all(one is True for one in alone) else formula
 
 
 def _assume(formula: Formula, known: dict[Fiber, bool]) -> Formula:
@@ -398,7 +394,7 @@ def _assume(formula: Formula, known: dict[Fiber, bool]) -> Formula:
                 return True
             return False if not kept else kept[0] if len(kept) == 1 else ("or", tuple(kept))
         case Fiber() as key:
-            return known.get(key, key)  # type: ignore[return-value]
+            return known.get(key, key)
     raise AssertionError(formula)
 
 

@@ -146,8 +146,7 @@ def copy(tensor: Tensor, ftype: FType, *, prune: bool = False) -> Tensor:
     shape = tuple(tensor.shape[mode] for mode in tensor.ftype.mode_order)
     if source.levels == ftype.levels and not prune:
         return Tensor._trusted(ftype, shape, tensor.fill_value, tensor.buffers)
-    result = kernel_for(copy_program(source, ftype, prune))([tensor], shape)
-    return result
+    return kernel_for(copy_program(source, ftype, prune))([tensor], shape)
 
 
 def _stores_all(ftype: FType) -> bool:

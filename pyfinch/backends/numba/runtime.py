@@ -12,10 +12,10 @@ __all__ = ["counting_order", "holds_other", "lower_bound", "sort_touched"]
 Array = Any
 
 
-def lower_bound(indices: Array, start: int, stop: int, coordinate: int) -> int:
+def lower_bound(indices: Array, start: int, stop: int, coordinate: int) -> Any:
     """The first entry in ``start:stop`` whose index is at least ``coordinate`` (bisection)."""
-    low = np.int64(start)
-    high = np.int64(stop)
+    low: Any = np.int64(start)
+    high: Any = np.int64(stop)
     while low < high:
         middle = (low + high) >> 1
         if indices[middle] < coordinate:
@@ -41,16 +41,16 @@ def sort_touched(touched: Array, count: int, table: Array) -> None:
     """
     if count * 10 > table.shape[0] and count > 8:
         n = 0
-        for j in range(table.shape[0]):
-            touched[n] = j
-            n += table[j]
+        for mark in range(table.shape[0]):
+            touched[n] = mark
+            n += table[mark]
             if n == count:
                 break
         return
     stack = np.empty(128, np.int64)
     depth = 0
-    low = np.int64(0)
-    high = np.int64(count - 1)
+    low: Any = np.int64(0)
+    high: Any = np.int64(count - 1)
     while True:
         while high - low > 16:
             middle = (low + high) >> 1
@@ -67,8 +67,8 @@ def sort_touched(touched: Array, count: int, table: Array) -> None:
                 touched[high] = touched[middle]
                 touched[middle] = swap
             pivot = touched[middle]
-            i = low
-            j = high
+            i: Any = low
+            j: Any = high
             while i <= j:
                 while touched[i] < pivot:
                     i += 1

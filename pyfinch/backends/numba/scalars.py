@@ -17,7 +17,6 @@ __all__ = ["Scalars"]
 _NATURAL = frozenset(np.dtype(t) for t in ("int64", "uint64", "float32", "float64", "complex64", "complex128"))
 
 
-
 class Scalars:
     """Emits scalar expressions; ``known`` maps terms to the names that already hold them."""
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from pyfinch.algebra.dtypes import DT
 from pyfinch.algebra.errors import FormatError, IndexBoundsError
-from pyfinch.looplets import Emitter, Fiber
+from pyfinch.looplets import Emitter, Fiber, Lookup, Stepper
 
-__all__ = ["INDEX_DTYPES", "Buffer", "Level", "bounds", "check_fibers", "check_index_dtype", "check_length"]
+__all__ = [
+    "INDEX_DTYPES",
+    "Buffer",
+    "Level",
+    "LevelCode",
+    "bounds",
+    "check_fibers",
+    "check_index_dtype",
+    "check_length",
+]
 
 Buffer = np.ndarray[Any, DT]
 INDEX_DTYPES: Final[tuple[DT, ...]] = (np.dtype(np.int32), np.dtype(np.int64))
@@ -41,6 +51,18 @@ class Level(Protocol):
     def text(self, child: str = "") -> str:
         """The level in format text, around the text of its child."""
 
+    def unfurl(self, fiber: Fiber, out: Emitter) -> Lookup | Stepper:
+        """How a fiber of this level reads along its next index."""
+
+    def find(self, fiber: Fiber, coordinate: str, out: Emitter) -> Fiber:
+        """The fiber at a coordinate that is bound already."""
+
+    def load(self, fiber: Fiber) -> str:
+        """The value at a position of a leaf."""
+
+    def append(self, buffer: Callable[[str], str], at: str, coords: tuple[str, ...]) -> tuple[str, ...]:
+        """The statements that store the coordinates of entry ``at`` of a level that appends."""
+
     def validate(self, buffers: tuple[Buffer, ...], dims: tuple[int, ...], npos: int, where: str) -> int:
         """Check all that a kernel relies on and return the number of child positions.
 
@@ -49,6 +71,28 @@ class Level(Protocol):
         FormatError, IndexBoundsError
             Naming the first offending place.
         """
+
+
+class LevelCode:
+    """What a level writes into kernels; each level overrides what it can do."""
+
+    __slots__ = ()
+
+    def unfurl(self, fiber: Fiber, out: Emitter) -> Lookup | Stepper:
+        """How a fiber of this level reads along its next index."""
+        raise FormatError(f"{self} has no mode to loop over")
+
+    def find(self, fiber: Fiber, coordinate: str, out: Emitter) -> Fiber:
+        """The fiber at a coordinate that is bound already."""
+        raise FormatError(f"{self} has no mode to look up")
+
+    def load(self, fiber: Fiber) -> str:
+        """The value at a position of a leaf."""
+        raise FormatError(f"{self} holds no values")
+
+    def append(self, buffer: Callable[[str], str], at: str, coords: tuple[str, ...]) -> tuple[str, ...]:
+        """The statements that store the coordinates of entry ``at`` of a level that appends."""
+        raise FormatError(f"{self} is not assembled by appending")
 
 
 def bounds(fiber: Fiber, out: Emitter) -> tuple[str, str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyfinch.algebra.dtypes import DT
-from pyfinch.formats.levels.base import Buffer
+from pyfinch.formats.levels.base import Buffer, LevelCode
 from pyfinch.looplets import Emitter, Fiber, Lookup
 
 __all__ = ["Dense"]
 
 
 @dataclass(frozen=True, slots=True)
-class Dense:
+class Dense(LevelCode):
     """Child position = pos * dim + i."""
 
     @property

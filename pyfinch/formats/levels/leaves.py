@@ -10,7 +10,7 @@ import numpy as np
 from pyfinch.algebra.dtypes import DT
 from pyfinch.algebra.errors import FormatError
 from pyfinch.algebra.values import as_scalar, value_key
-from pyfinch.formats.levels.base import Buffer, check_length
+from pyfinch.formats.levels.base import Buffer, LevelCode, check_length
 from pyfinch.looplets import Fiber
 
 __all__ = ["Element", "Pattern", "fill_text"]
@@ -28,7 +28,7 @@ def fill_text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Element:
+class Element(LevelCode):
     """Values. `fill` is None where it is left open, or known at run time only; two nans are one fill."""
 
     fill: Any = None
@@ -84,7 +84,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(LevelCode):
     """No values: what is present is True, the fill is False."""
 
     @property

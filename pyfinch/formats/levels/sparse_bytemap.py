@@ -8,7 +8,7 @@ import numpy as np
 
 from pyfinch.algebra.dtypes import DT
 from pyfinch.algebra.errors import FormatError
-from pyfinch.formats.levels.base import Buffer, bounds, check_fibers, check_index_dtype, check_length
+from pyfinch.formats.levels.base import Buffer, LevelCode, bounds, check_fibers, check_index_dtype, check_length
 from pyfinch.formats.levels.sparse_list import index_text
 from pyfinch.looplets import Emitter, Fiber, Spike, Stepper
 
@@ -16,7 +16,7 @@ __all__ = ["SparseByteMap"]
 
 
 @dataclass(frozen=True, slots=True)
-class SparseByteMap:
+class SparseByteMap(LevelCode):
     """Child position = pos * dim + i, stored where tbl is True; ptr and idx list those as in sparse_list."""
 
     ptr: DT | None = None

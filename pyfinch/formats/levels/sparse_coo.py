@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyfinch.algebra.dtypes import DT
 from pyfinch.algebra.errors import FormatError
-from pyfinch.formats.levels.base import Buffer, bounds, check_fibers, check_index_dtype
+from pyfinch.formats.levels.base import Buffer, LevelCode, bounds, check_fibers, check_index_dtype
 from pyfinch.formats.levels.sparse_list import index_text
 from pyfinch.looplets import Emitter, Fiber, Spike, Stepper
 
@@ -15,7 +15,7 @@ __all__ = ["SparseCOO"]
 
 
 @dataclass(frozen=True, slots=True)
-class SparseCOO:
+class SparseCOO(LevelCode):
     """The entries of fiber pos are ptr[pos]:ptr[pos + 1] of n coordinate arrays; child position = entry."""
 
     n: int
@@ -60,9 +60,7 @@ class SparseCOO:
             return bounds(fiber, out)
         if fiber.present is None:
             return out.let("p", fiber.pos), out.let("p_end", fiber.end)
-        return tuple(
-            out.let(h, f"{t} if {fiber.present} else 0") for h, t in (("p", fiber.pos), ("p_end", fiber.end))
-        )  # type: ignore[return-value]
+        return tuple(out.let(h, f"{t} if {fiber.present} else 0") for h, t in (("p", fiber.pos), ("p_end", fiber.end)))  # type: ignore[return-value]
 
     def unfurl(self, fiber: Fiber, out: Emitter) -> Stepper:
         """One spike a group of entries of equal coordinate; at the last slot one an entry."""

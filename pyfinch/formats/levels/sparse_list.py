@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyfinch.algebra.dtypes import DT
-from pyfinch.formats.levels.base import Buffer, bounds, check_fibers, check_index_dtype
+from pyfinch.formats.levels.base import Buffer, LevelCode, bounds, check_fibers, check_index_dtype
 from pyfinch.looplets import Emitter, Fiber, Spike, Stepper
 
 __all__ = ["SparseList", "index_text"]
@@ -20,7 +20,7 @@ def index_text(child: str, ptr: DT | None, idx: DT | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SparseList:
+class SparseList(LevelCode):
     """The coordinates of fiber pos are idx[ptr[pos]:ptr[pos + 1]]; child position = place in idx."""
 
     ptr: DT | None = None

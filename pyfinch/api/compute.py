@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyfinch.algebra.term import postorder, preorder
+from pyfinch.algebra.values import is_special
 from pyfinch.api.lazy import LazyTensor
+from pyfinch.api.tensor import Tensor
 from pyfinch.backends.base import Executable, get_backend, get_scheduler
 from pyfinch.formats.format import FType
-from pyfinch.formats.tensor import Tensor
+from pyfinch.formats.levels import Element
+from pyfinch.formats.tensor import Tensor as StorageTensor
 from pyfinch.logic.nodes import Alias, Deferred, Field, LogicNode, Plan, Produces, Query, Reorder, fields
 
-__all__ = ["Ready", "compute_all", "prepare", "program_of"]
+__all__ = ["Ready", "compute_all", "in_order", "prepare", "program_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +28,13 @@ class Ready:
     names: tuple[str, ...]
     orders: tuple[tuple[int, ...], ...]
 
-    def __call__(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def __call__(self, tensors: Sequence[StorageTensor]) -> tuple[Tensor, ...]:
         """Run on tensors in the order of ``names``."""
         results = self.executable(dict(zip(self.names, tensors, strict=True)))
-        return tuple(_in_order(result, order) for result, order in zip(results, self.orders, strict=True))
+        return tuple(in_order(result, order) for result, order in zip(results, self.orders, strict=True))
 
 
-def _in_order(result: Tensor, order: tuple[int, ...]) -> Tensor:
+def in_order(result: Tensor, order: tuple[int, ...]) -> Tensor:
     """A result whose mode k, as the program has it, is mode ``order[k]`` for the user."""
     if all(map(int.__eq__, order, range(len(order)))):
         return result
@@ -110,7 +113,7 @@ def compute_all(
 ) -> tuple[Tensor, ...]:
     """Compute lazy tensors together, sharing what they share."""
     ready, deferred = prepare(lazies, backend, scheduler)
-    together: dict[str, Tensor] = {}
+    together: dict[str, StorageTensor] = {}
     for x in lazies:
         together.update(x.operands)
     return ready([together[name] for name in deferred])

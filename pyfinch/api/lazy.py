@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra import operators as ops
-from pyfinch.algebra.errors import PyFinchError, ShapeError
+from pyfinch.algebra.dtypes import check_dtype
+from pyfinch.algebra.errors import DTypeError, PyFinchError, ShapeError
 from pyfinch.algebra.operators import Operator
+from pyfinch.api.methods import ArrayMethods
 from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.nodes import (
@@ -31,7 +33,7 @@ from pyfinch.logic.nodes import (
     Table,
 )
 
-__all__ = ["LazyTensor", "aggregate", "broadcast_shapes", "map_join", "rename", "table"]
+__all__ = ["LazyTensor", "NeedsValueError", "aggregate", "broadcast_shapes", "map_join", "rename", "table"]
 
 DType = np.dtype[Any]
 _numbers = itertools.count()
@@ -42,8 +44,14 @@ def fresh_fields(count: int) -> tuple[Field, ...]:
     return tuple(Field(f"f{next(_numbers)}") for _ in range(count))
 
 
-class LazyTensor:
+class NeedsValueError(PyFinchError, TypeError):
+    """Something asked for the value of a lazy tensor."""
+
+
+class LazyTensor(ArrayMethods):
     """A tensor that is not computed yet; `pyfinch.compute` computes it.
+
+    It has the operators and methods of an eager tensor; see `pyfinch.lazy`.
 
     Attributes
     ----------
@@ -57,9 +65,11 @@ class LazyTensor:
         Whether an operand with a sparse level determines `order`.
     operands : Mapping of str to Tensor
         The tensors that the deferred tables in `expr` stand for.
+    weak : type or None
+        The Python type whose rules of promotion it follows, if it stands for a Python number.
     """
 
-    __slots__ = ("__weakref__", "dtype", "expr", "operands", "order", "shape", "sparse")
+    __slots__ = ("__weakref__", "dtype", "expr", "operands", "order", "shape", "sparse", "weak")
 
     def __init__(
         self,
@@ -76,6 +86,7 @@ class LazyTensor:
         self.order = order
         self.sparse = sparse
         self.operands = operands
+        self.weak: type | None = None
 
     @property
     def ndim(self) -> int:
@@ -90,8 +101,8 @@ class LazyTensor:
     def __repr__(self) -> str:
         return f"<lazy tensor, shape={self.shape}, dtype={self.dtype}; pyfinch.compute(x) computes it>"
 
-    def _refuse(self, what: str) -> PyFinchError:
-        return PyFinchError(f"{what} needs the values of a lazy tensor: call pyfinch.compute(x) first")
+    def _refuse(self, what: str) -> NeedsValueError:
+        return NeedsValueError(f"{what} needs the values of a lazy tensor: call pyfinch.compute(x) first")
 
     def __bool__(self) -> bool:
         raise self._refuse("bool()")
@@ -110,6 +121,28 @@ class LazyTensor:
 
     def __iter__(self) -> Any:
         raise self._refuse("iteration")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a 0-d tensor has no len()")
+        return self.shape[0]
+
+    def item(self) -> Any:
+        """Refuses: the value is not there yet."""
+        raise self._refuse("item()")
+
+    def todense(self) -> Any:
+        """Refuses: the values are not there yet."""
+        raise self._refuse("todense()")
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> LazyTensor:
+        """See `pyfinch.astype`."""
+        wanted = check_dtype(dtype)
+        if wanted == self.dtype and self.weak is None:
+            return self
+        if self.dtype.kind == "c" and wanted.kind != "c":
+            raise DTypeError(f"astype from {self.dtype} to {wanted} drops the imaginary part; use real()")
+        return map_join(ops.cast(wanted), [self])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise self._refuse("np.asarray")

@@ -19,6 +19,7 @@ __all__ = [
     "Executable",
     "Scheduled",
     "Scheduler",
+    "current",
     "get_backend",
     "get_scheduler",
     "register_backend",
@@ -154,6 +155,11 @@ def use_scheduler(name: str) -> _Use:
     """Choose who schedules programs, for the whole process or, as a context manager, for a block."""
     get_scheduler(name)
     return _Use(_scheduler, name)
+
+
+def current() -> tuple[str, str]:
+    """The names of the backend and the scheduler that are switched on."""
+    return _backend.current(), _scheduler.current()
 
 
 def get_backend(name: str | None = None) -> Backend:

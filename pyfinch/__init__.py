@@ -1,0 +1,56 @@
+"""Sparse and structured tensors: array code, autoscheduled and compiled.
+
+Examples
+--------
+>>> import pyfinch as pf
+>>> A = pf.random((100, 100), density=0.1, rng=0)
+>>> C = pf.compute((pf.lazy(A) @ A) * A)
+>>> C.shape
+(100, 100)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyfinch.algebra.errors import (
+    BackendUnavailableError,
+    CrossCheckError,
+    DTypeError,
+    FormatError,
+    IndexBoundsError,
+    ParseError,
+    PyFinchError,
+    ScheduleError,
+    ShapeError,
+)
+from pyfinch.algebra.operators import operator
+from pyfinch.api import registry as _registry
+from pyfinch.api.creation import (
+    asarray,
+    compute,
+    eye,
+    full,
+    lazy,
+    ones,
+    random,
+    set_num_threads,
+    zeros,
+)
+from pyfinch.api.einop import einop
+from pyfinch.api.einsum import einsum
+from pyfinch.api.elementwise import *  # noqa: F403  (a function for each row of the operator table)
+from pyfinch.api.elementwise import astype, clip, where
+from pyfinch.api.fuse import fuse
+from pyfinch.api.indexing import getitem as _getitem
+from pyfinch.api.lazy import LazyTensor
+from pyfinch.api.manipulation import broadcast_to, expand_dims, matrix_transpose, permute_dims, squeeze
+from pyfinch.api.products import matmul, tensordot, vecdot
+from pyfinch.api.reductions import all, any, max, mean, min, prod, sum
+from pyfinch.api.tensor import Tensor
+from pyfinch.backends.base import use_backend, use_scheduler
+from pyfinch.formats.format import Format, FType, format
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

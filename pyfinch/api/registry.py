@@ -1,0 +1,31 @@
+"""Which backends and schedulers there are. Importing this registers them; each is imported when first used."""
+
+from __future__ import annotations
+
+from pyfinch.backends.base import Backend, Scheduled, register_backend, register_scheduler
+from pyfinch.logic.nodes import Plan
+
+__all__: list[str] = []
+
+
+def _numba() -> Backend:
+    from pyfinch.backends.numba.backend import NumbaBackend
+
+    return NumbaBackend()
+
+
+def _reference() -> Backend:
+    from pyfinch.backends.reference import ReferenceBackend
+
+    return ReferenceBackend()
+
+
+def _default(program: Plan) -> Scheduled:
+    from pyfinch.schedule.pipeline import schedule_default
+
+    return Scheduled(schedule_default(program), "default")
+
+
+register_backend("numba", _numba)
+register_backend("reference", _reference)
+register_scheduler("default", _default)

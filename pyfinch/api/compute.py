@@ -34,15 +34,24 @@ class Ready:
         return tuple(in_order(result, order) for result, order in zip(results, self.orders, strict=True))
 
 
-def in_order(result: Tensor, order: tuple[int, ...]) -> Tensor:
-    """A result whose mode k, as the program has it, is mode ``order[k]`` for the user."""
-    if all(map(int.__eq__, order, range(len(order)))):
-        return result
-    shape = [0] * len(order)
-    for k, mode in enumerate(order):
-        shape[mode] = result.shape[k]
-    ftype = FType(result.ftype.levels, tuple([order[k] for k in result.ftype.mode_order]))
-    return Tensor._trusted(ftype, tuple(shape), result.fill_value, result.buffers)
+def in_order(result: StorageTensor, order: tuple[int, ...]) -> Tensor:
+    """A result whose mode k, as the program has it, is mode ``order[k]`` for the user.
+
+    A fill value that was only known when the program ran becomes part of the type if it is special.
+    """
+    ftype, shape = result.ftype, result.shape
+    mode_order = tuple([order[k] for k in ftype.mode_order])
+    if ftype.fill is None and order and is_special(result.fill_value):
+        leaf = Element(result.fill_value, ftype.dtype)
+        ftype = FType((*ftype.levels[:-1], leaf), mode_order)
+    elif mode_order != ftype.mode_order:
+        ftype = FType(ftype.levels, mode_order)
+    if mode_order != result.ftype.mode_order:
+        sizes = [0] * len(order)
+        for mode, size in zip(order, shape, strict=True):
+            sizes[mode] = size
+        shape = tuple(sizes)
+    return Tensor._trusted(ftype, shape, result.fill_value, result.buffers)
 
 
 _ready: dict[tuple[Any, ...], Ready] = {}

@@ -44,7 +44,7 @@ def fresh_fields(count: int) -> tuple[Field, ...]:
     return tuple(Field(f"f{next(_numbers)}") for _ in range(count))
 
 
-class NeedsValueError(PyFinchError, TypeError):
+class NeedsValueError(PyFinchError):
     """Something asked for the value of a lazy tensor."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,13 @@ class ReferenceExecutable:
         self.types: dict[Alias, FType] = {}
         self.formats: dict[Alias, Format] = {}
         self.fills: dict[Alias, LogicNode] = {}
-        self.results: tuple[Alias, ...] = ()
+        # As in `pyfinch.lowering.plan.LoopPlan`: storage slot d is mode order[d] of what is produced.
+        self.results: tuple[tuple[Alias, tuple[int, ...]], ...] = ()
+        self.numbers: list[Alias] = []
         self._read(plan)
+        *statements, last = plan.bodies
+        assert isinstance(last, Produces)
+        self.whole = Plan((*statements, Produces((*last.args, *self.numbers))))
 
     @property
     def source(self) -> str:
@@ -80,56 +86,67 @@ class ReferenceExecutable:
                     known[lhs] = infer(rhs, known)
                     self.formats[lhs] = fmt
                     self.fills[lhs] = known[lhs].fill
+                    if not known[lhs].idxs:
+                        # A computed number is the fill of what is made of it.
+                        number = Deferred(lhs.name, known[lhs].dtype)
+                        known[lhs] = replace(known[lhs], fill=number)
+                        self.numbers.append(lhs)
                 case Produces(args):
-                    self.results = tuple(_alias(arg) for arg in args)
+                    self.results = tuple(_production(arg) for arg in args)
                 case other:
                     raise ScheduleError(f"the reference backend does not know the statement {other}")
 
     def __call__(self, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        """Run; the results' modes are in storage order."""
+        """Run."""
         with np.errstate(all="ignore"):
-            arrays = evaluate(self.plan, tensors)
+            arrays = evaluate(self.whole, tensors)
+        fills = {name: tensor.fill_value for name, tensor in tensors.items()}
+        count = len(self.results)
+        fills.update({alias.name: value[()] for alias, value in zip(self.numbers, arrays[count:], strict=True)})
         return tuple(
-            self._stored(alias, np.asarray(array), tensors) for alias, array in zip(self.results, arrays, strict=True)
+            self._stored(alias, order, np.asarray(array), fills)
+            for (alias, order), array in zip(self.results, arrays[:count], strict=True)
         )
 
-    def _stored(self, alias: Alias, array: np.ndarray[Any, Any], tensors: Mapping[str, Tensor]) -> Tensor:
+    def _stored(
+        self, alias: Alias, order: tuple[int, ...], array: np.ndarray[Any, Any], fills: Mapping[str, Any]
+    ) -> Tensor:
         """An array, its axes innermost first, in the format of its query."""
         array = array.transpose(range(array.ndim)[::-1])
         fmt = self.formats.get(alias) or self.types[alias].format
         dtype = fmt.dtype or array.dtype
         array = array.astype(dtype, copy=False)
-        fill = fmt.fill if fmt.fill is not None else fill_value(self.fills[alias], dtype, tensors)
+        fill = fmt.fill if fmt.fill is not None else fill_value(self.fills[alias], dtype, fills)
         if all(isinstance(level, Dense) for level in fmt.levels[:-1]):
-            coords = np.indices(array.shape, dtype=np.int64).reshape(array.ndim, -1)
-            values = np.ascontiguousarray(array).reshape(-1)
+            kept = np.ones(array.shape, dtype=np.bool_)
         else:
-            kept = array == array if fill != fill else array != fill
-            coords = np.array(np.nonzero(kept), dtype=np.int64).reshape(array.ndim, -1)
-            values = array[kept]
-        identity = tuple(range(array.ndim))
-        return build(array.shape, coords, values, fmt, fill, in_order_of=identity)
+            kept = np.asarray(array == array if fill != fill else array != fill)
+        coords = np.argwhere(kept).T.astype(np.int64).reshape(array.ndim, int(kept.sum()))
+        stored = Format(fmt.levels, order or tuple(range(array.ndim)))
+        return build(array.shape, coords, array[kept], stored, fill, in_order_of=tuple(range(array.ndim)))
 
 
-def _alias(arg: LogicNode) -> Alias:
-    while isinstance(arg, Relabel | Reorder):
-        arg = arg.arg
-    if not isinstance(arg, Alias):
-        raise ScheduleError(f"a production must be an alias, got {arg}")
-    return arg
+def _production(arg: LogicNode) -> tuple[Alias, tuple[int, ...]]:
+    match arg:
+        case Alias() as alias:
+            return alias, ()
+        case Relabel(Alias() as alias, idxs):
+            return alias, tuple(range(len(idxs)))
+        case Reorder(Relabel(Alias() as alias, old), new) if set(old) == set(new):
+            place = {field: mode for mode, field in enumerate(reversed(new))}
+            return alias, tuple(place[field] for field in reversed(old))
+    raise ScheduleError(f"a production must be an alias, permuted or not; got {arg}")
 
 
-def fill_value(expr: LogicNode, dtype: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """The value of a fill expression (`pyfinch.logic.fills`), given the tensors that it names."""
+def fill_value(expr: LogicNode, dtype: Any, fills: Mapping[str, Any]) -> Any:
+    """The value of a fill expression (`pyfinch.logic.fills`), given the values that it names."""
     values: dict[Any, Any] = {}
     for term in postorder(expr):
         match term:
             case Immediate(value):
                 values[term] = value
-            case Deferred(name, FType()):
-                values[term] = tensors[name].fill_value
             case Deferred(name, kind):
-                values[term] = _literal(name, kind)
+                values[term] = fills[name] if name in fills else _literal(name, kind)
             case MapJoin(op, args):
                 values[term] = values[op](*[values[arg] for arg in args])
     with np.errstate(all="ignore"):

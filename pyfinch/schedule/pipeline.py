@@ -144,8 +144,11 @@ def schedule_trace(program: Plan, passes: Sequence[Pass] = DEFAULT) -> list[tupl
             program = run(program)
         except (KeyError, ValueError, TypeError, RecursionError) as error:
             raise ScheduleError(f"{run.__name__}: {type(error).__name__}: {error}") from error
-        if _DEBUG:
-            validate(program, STAGES[run.__name__])
+        if _DEBUG and run.__name__ in STAGES:
+            try:
+                validate(program, STAGES[run.__name__])
+            except ScheduleError as error:
+                raise ScheduleError(f"after {run.__name__}: {error}") from error
         trace.append((run.__name__, program))
     return trace
 

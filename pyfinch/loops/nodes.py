@@ -43,6 +43,11 @@ class LoopNode(Term):
 
     __slots__ = ()
 
+    def __str__(self) -> str:
+        from pyfinch.loops.text import to_text
+
+        return to_text(self)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Literal(LoopNode):

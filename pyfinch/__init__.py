@@ -25,7 +25,9 @@ from pyfinch.algebra.errors import (
     ShapeError,
 )
 from pyfinch.algebra.operators import operator
-from pyfinch.api import registry as _registry
+from pyfinch.api import elementwise as _elementwise
+from pyfinch.api import indexing as _indexing  # noqa: F401  (the tensors' indexing registers itself)
+from pyfinch.api import registry as _registry  # noqa: F401  (backends and schedulers register themselves)
 from pyfinch.api.creation import (
     asarray,
     compute,
@@ -42,7 +44,6 @@ from pyfinch.api.einsum import einsum
 from pyfinch.api.elementwise import *  # noqa: F403  (a function for each row of the operator table)
 from pyfinch.api.elementwise import astype, clip, where
 from pyfinch.api.fuse import fuse
-from pyfinch.api.indexing import getitem as _getitem
 from pyfinch.api.lazy import LazyTensor
 from pyfinch.api.manipulation import broadcast_to, expand_dims, matrix_transpose, permute_dims, squeeze
 from pyfinch.api.products import matmul, tensordot, vecdot
@@ -50,6 +51,57 @@ from pyfinch.api.reductions import all, any, max, mean, min, prod, sum
 from pyfinch.api.tensor import Tensor
 from pyfinch.backends.base import use_backend, use_scheduler
 from pyfinch.formats.format import Format, FType, format
+
+__all__ = [
+    "BackendUnavailableError",
+    "CrossCheckError",
+    "DTypeError",
+    "FType",
+    "Format",
+    "FormatError",
+    "IndexBoundsError",
+    "LazyTensor",
+    "ParseError",
+    "PyFinchError",
+    "ScheduleError",
+    "ShapeError",
+    "Tensor",
+    "all",
+    "any",
+    "asarray",
+    "astype",
+    "broadcast_to",
+    "clip",
+    "compute",
+    "einop",
+    "einsum",
+    "expand_dims",
+    "eye",
+    "format",
+    "full",
+    "fuse",
+    "lazy",
+    "matmul",
+    "matrix_transpose",
+    "max",
+    "mean",
+    "min",
+    "ones",
+    "operator",
+    "permute_dims",
+    "prod",
+    "random",
+    "set_num_threads",
+    "squeeze",
+    "sum",
+    "tensordot",
+    "use_backend",
+    "use_scheduler",
+    "vecdot",
+    "where",
+    "zeros",
+]
+__all__ += _elementwise.__all__
 
 if TYPE_CHECKING:
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyfinch.algebra.term import postorder, preorder
-from pyfinch.algebra.values import is_special
 from pyfinch.api.lazy import LazyTensor
 from pyfinch.api.tensor import Tensor
 from pyfinch.backends.base import Executable, get_backend, get_scheduler
@@ -41,7 +40,7 @@ def in_order(result: StorageTensor, order: tuple[int, ...]) -> Tensor:
     """
     ftype, shape = result.ftype, result.shape
     mode_order = tuple([order[k] for k in ftype.mode_order])
-    if ftype.fill is None and order and is_special(result.fill_value):
+    if ftype.fill is None and order and _is_special(result.fill_value):
         leaf = Element(result.fill_value, ftype.dtype)
         ftype = FType((*ftype.levels[:-1], leaf), mode_order)
     elif mode_order != ftype.mode_order:
@@ -52,6 +51,12 @@ def in_order(result: StorageTensor, order: tuple[int, ...]) -> Tensor:
             sizes[mode] = size
         shape = tuple(sizes)
     return Tensor._trusted(ftype, shape, result.fill_value, result.buffers)
+
+
+def _is_special(value: Any) -> bool:
+    """`is_special` for a NumPy scalar, decided on the Python number."""
+    number = value.item()
+    return number in (0, 1, float("inf"), float("-inf")) or number != number
 
 
 _ready: dict[tuple[Any, ...], Ready] = {}
@@ -101,7 +106,9 @@ def _renamed(plan: Plan, names: dict[LogicNode, LogicNode]) -> Plan:
     return result
 
 
-def prepare(lazies: Sequence[LazyTensor], backend: str | None = None, scheduler: str | None = None) -> tuple[Ready, tuple[str, ...]]:
+def prepare(
+    lazies: Sequence[LazyTensor], backend: str | None = None, scheduler: str | None = None
+) -> tuple[Ready, tuple[str, ...]]:
     """The compiled program of some lazy tensors, and which operands it takes."""
     program, deferred = program_of(lazies)
     chosen = get_backend(backend)

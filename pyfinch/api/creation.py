@@ -86,9 +86,7 @@ def _default_format(ndim: int) -> Format:
     return format_({0: "scalar", 1: "sparse_vector", 2: "csr"}.get(ndim, "coo"), ndim)
 
 
-def _of_coords(
-    shape: tuple[int, ...], coords: Any, values: Any, fill: Any, spec: AnyFormat | None
-) -> Tensor:
+def _of_coords(shape: tuple[int, ...], coords: Any, values: Any, fill: Any, spec: AnyFormat | None) -> Tensor:
     fmt = _default_format(len(shape)) if spec is None else format_(spec, len(shape))
     leaf = fmt.leaf
     if isinstance(leaf, Element) and (leaf.dtype is not None or leaf.fill is not None):
@@ -105,9 +103,7 @@ def _noted(made: Tensor) -> Tensor:
     return made
 
 
-def full(
-    shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, format: AnyFormat | None = None
-) -> Tensor:
+def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, format: AnyFormat | None = None) -> Tensor:
     """A tensor of one value everywhere, which is its fill: nothing is stored unless the format is dense.
 
     Parameters

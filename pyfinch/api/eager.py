@@ -27,6 +27,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Builder = Callable[..., LazyTensor]
 Dense = Callable[..., Any]
 
+
 class Tracing:
     """A function is being traced: what its operands are, and whether it used any other tensor."""
 
@@ -75,7 +76,8 @@ def as_lazy(x: Any) -> LazyTensor:
 
 def as_number(x: StorageTensor) -> Tensor:
     """A 0-d tensor as one whose fill is its value, so that operations with it stay as sparse as with a number."""
-    return number(as_array(x)[()] if x.buffers[-1] else np.bool_(True))
+    value: Any = as_array(x)[()] if x.buffers[-1] else np.bool_(True)
+    return number(value)
 
 
 class _Entry:

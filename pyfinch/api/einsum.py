@@ -56,7 +56,7 @@ def einsum(subscripts: Any, /, *operands: Any) -> Any:
     inputs, output = _parsed(subscripts)
     if len(inputs) != len(operands):
         raise ParseError(f"einsum {subscripts!r} names {len(inputs)} operands, got {len(operands)}")
-    taken = [x if isinstance(x, LazyTensor) else as_operand(x) for x in operands]
+    taken: list[Any] = [x if isinstance(x, LazyTensor) else as_operand(x) for x in operands]
     modes, out = _placed(subscripts, inputs, output, tuple(x.ndim for x in taken))
     what = f"einsum {subscripts!r}"
     sizes = index_sizes(what, [x.shape for x in taken], modes)
@@ -161,4 +161,3 @@ def _placed(
 def _spread(names: Names, extra: int) -> Names:
     dots = [f"...{k}" for k in range(-extra, 0)]
     return tuple(full for name in names for full in (dots if name == "..." else [name]))
-

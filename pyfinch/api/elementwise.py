@@ -8,7 +8,7 @@ operand that kernels take at run time, so ``A + 0.1`` and ``A + 0.2`` share one 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from pyfinch.algebra.operators import Operator
 from pyfinch.api.eager import as_number, as_operand, run
 from pyfinch.api.lazy import LazyTensor, map_join, table
 from pyfinch.api.methods import FUNCTIONS, provides
-from pyfinch.api.tensor import Tensor, number
+from pyfinch.api.tensor import number
 from pyfinch.formats.tensor import Tensor as StorageTensor
 
 __all__ = ["Function", "apply", "astype", "clip", "where"]
@@ -28,7 +28,7 @@ __all__ = ["Function", "apply", "astype", "clip", "where"]
 _WEAK: Final = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _constants(op: Operator) -> frozenset[Any]:
     """The numbers that an operator treats as static: those with algebra, for any dtype."""
     found: set[Any] = {0, 1, float("inf"), float("-inf")}
@@ -237,7 +237,7 @@ def _offer() -> dict[str, Function]:
 
 _offered = _offer()
 globals().update(_offered)
-__all__ += list(_offered)  # noqa: PLE0605
+__all__ += list(_offered)
 
 if TYPE_CHECKING:
 
@@ -304,4 +304,3 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
         If the dtype is not supported, or complex values would lose their imaginary part.
     """
     return (x if isinstance(x, LazyTensor) else as_operand(x)).astype(dtype, copy=copy)
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -231,14 +232,14 @@ class _Call:
             self.captured[id(x)] = x, self.operand(x)
         elif isinstance(x, bool | int | float | complex | str | np.generic | types.FunctionType):
             self.parts.append((type(x), repr(x) if isinstance(x, float | complex | np.generic) else x))
-        elif isinstance(x, list | tuple):
-            self.parts.append(len(x))
+        elif isinstance(x, tuple):
             for part in x:
                 self.capture(part)
-        elif isinstance(x, dict):
-            self.parts.append(len(x))
-            for part in x.values():
-                self.capture(part)
+        elif isinstance(x, list | dict):
+            # Only tensors: a list may as well be where the function leaves notes.
+            for part in x.values() if isinstance(x, dict) else x:
+                if is_array(part):
+                    self.capture(part)
 
     def same(self) -> tuple[int, ...]:
         """For each operand the first one that is the same object."""
@@ -283,15 +284,25 @@ def _references(func: Any, seen: set[int]) -> Iterator[Callable[[], Any]]:
     if not isinstance(func, types.FunctionType) or id(func) in seen:
         return
     seen.add(id(func))
-    readers: list[Callable[[], Any]] = [functools.partial(_contents, cell) for cell in func.__closure__ or ()]
-    readers += [functools.partial(func.__globals__.get, name) for name in sorted(_names(func.__code__))]
+    written = _written(func.__code__)
+    cells = zip(func.__code__.co_freevars, func.__closure__ or (), strict=True)
+    readers: list[Callable[[], Any]] = [
+        functools.partial(_contents, cell) for name, cell in cells if name not in written
+    ]
+    names = sorted(_names(func.__code__) - written)
+    readers += [functools.partial(func.__globals__.get, name) for name in names]
     for read in readers:
         value = read()
-        if isinstance(value, types.ModuleType | type) or getattr(value, "__module__", "").startswith("pyfinch."):
-            if not isinstance(value, StorageTensor):
-                continue
+        if isinstance(value, types.ModuleType | type) or _is_ours(value):
+            continue
         yield read
         yield from _references(value, seen)
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether a value is a function of pyfinch's."""
+    module = getattr(value, "__module__", None)
+    return callable(value) and isinstance(module, str) and module.startswith("pyfinch.")
 
 
 def _contents(cell: Any) -> Any:
@@ -299,6 +310,16 @@ def _contents(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return None
+
+
+def _written(code: types.CodeType) -> set[str]:
+    """Names that a function itself assigns outside of it (a counter of calls): they do not decide a program."""
+    stores = ("STORE_GLOBAL", "STORE_DEREF")
+    found = {str(step.argval) for step in dis.get_instructions(code) if step.opname in stores}
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            found |= _written(const)
+    return found
 
 
 def _names(code: types.CodeType) -> set[str]:

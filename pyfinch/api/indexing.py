@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra import operators as ops
+from pyfinch.algebra.dtypes import index_dtype
 from pyfinch.algebra.errors import IndexBoundsError, PyFinchError
 from pyfinch.api.eager import as_operand
 from pyfinch.api.lazy import LazyTensor, aggregate, map_join, relabeled, table
@@ -120,8 +121,12 @@ def _lazily(x: LazyTensor, picks: list[Pick], new: list[int]) -> LazyTensor:
 def _selection(x: LazyTensor, mode: int, pick: range) -> LazyTensor:
     """``x`` with places ``pick`` of one mode."""
     count = len(pick)
-    ptr = np.arange(count + 1, dtype=np.int64)
-    buffers = [(), (ptr, np.array(pick, dtype=np.int64)), (np.ones(count, dtype=np.bool_),)]
+    narrow = index_dtype(count, x.shape[mode])
+    buffers = [
+        (),
+        (np.arange(count + 1, dtype=narrow), np.array(pick, dtype=narrow)),
+        (np.ones(count, dtype=np.bool_),),
+    ]
     picks = StorageTensor.from_buffers(format("csr"), (count, x.shape[mode]), buffers, fill_value=False)
     # Modes: those of x, and the new one just before `mode`.
     places: list[int | None] = [None] * (x.ndim + 1)

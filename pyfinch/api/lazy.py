@@ -157,9 +157,7 @@ def table(tensor: Tensor, name: str | None = None) -> LazyTensor:
     expr: LogicNode = Table(Deferred(name, ftype), storage)
     if storage != fields[::-1]:
         expr = Reorder(expr, fields[::-1])
-    return LazyTensor(
-        _shared(expr), tensor.shape, tensor.dtype, ftype.mode_order, is_sparse(ftype), {name: tensor}
-    )
+    return LazyTensor(_shared(expr), tensor.shape, tensor.dtype, ftype.mode_order, is_sparse(ftype), {name: tensor})
 
 
 def is_sparse(ftype: FType) -> bool:
@@ -192,7 +190,9 @@ def broadcast_shapes(shapes: Sequence[tuple[int, ...]], what: str) -> tuple[int,
         for axis, size in zip(range(ndim - len(shape), ndim), shape, strict=True):
             if size != 1:
                 if result[axis] not in (1, size):
-                    other = next(s for s in shapes if len(s) > axis - ndim + len(s) >= 0 and s[axis - ndim] == result[axis])
+                    other = next(
+                        s for s in shapes if len(s) > axis - ndim + len(s) >= 0 and s[axis - ndim] == result[axis]
+                    )
                     raise ShapeError(
                         f"{what}: shapes {other} and {shape} do not broadcast: axis {axis - ndim} has sizes "
                         f"{result[axis]} and {size}"
@@ -244,9 +244,7 @@ def _common_order(lazies: Sequence[LazyTensor], shape: tuple[int, ...]) -> tuple
     return (full[0].order if full and not sparse else tuple(range(len(shape)))), sparse
 
 
-def aggregate(
-    op: Operator, init: np.generic, x: LazyTensor, axes: Sequence[int], keepdims: bool = False
-) -> LazyTensor:
+def aggregate(op: Operator, init: np.generic, x: LazyTensor, axes: Sequence[int], keepdims: bool = False) -> LazyTensor:
     """The reduction of ``x`` by ``op`` over some axes, starting from ``init``, whose dtype is the result's."""
     fields = fresh_fields(x.ndim)
     reduced = tuple(fields[axis] for axis in axes)
@@ -265,9 +263,7 @@ def aggregate(
     return LazyTensor(_shared(expr), shape, init.dtype, order, x.sparse, x.operands)
 
 
-def relabeled(
-    x: LazyTensor, sources: Sequence[int | None], *, dropped: Sequence[int] = ()
-) -> LazyTensor:
+def relabeled(x: LazyTensor, sources: Sequence[int | None], *, dropped: Sequence[int] = ()) -> LazyTensor:
     """``x`` with its modes permuted: mode d of the result is mode ``sources[d]`` of ``x``, or new, of size 1.
 
     ``dropped`` modes, of size 1, are left out.

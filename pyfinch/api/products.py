@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra import operators as ops
+from pyfinch.algebra.dtypes import index_dtype
 from pyfinch.algebra.errors import ShapeError
 from pyfinch.api.eager import as_lazy, as_operand, run
 from pyfinch.api.lazy import LazyTensor, aggregate, contract, map_join, relabeled, table
@@ -46,9 +47,7 @@ def index_sizes(
     return sizes
 
 
-def sum_of_products(
-    operands: Sequence[tuple[LazyTensor, Modes]], out: Modes, sizes: Mapping[str, int]
-) -> LazyTensor:
+def sum_of_products(operands: Sequence[tuple[LazyTensor, Modes]], out: Modes, sizes: Mapping[str, int]) -> LazyTensor:
     """The sum of products over the names that are not in ``out``, in the dtype of the product."""
     multiply = ops.get("multiply")
     dtype = multiply.result_dtype(*[x.dtype for x, _ in operands])
@@ -65,8 +64,8 @@ def product(static: Hashable, args: Sequence[Any], build: Any, dense: Any) -> An
 def lazy_diagonal(x: LazyTensor, first: int, second: int) -> LazyTensor:
     """The elements at equal coordinates in two modes; ``second`` is dropped."""
     n = x.shape[first]
-    places = np.arange(n, dtype=np.int64)
-    buffers = [(), (np.arange(n + 1, dtype=np.int64), places), (np.ones(n, dtype=np.bool_),)]
+    places = np.arange(n + 1, dtype=index_dtype(n))
+    buffers = [(), (places, places[:n]), (np.ones(n, dtype=np.bool_),)]
     equal = table(StorageTensor.from_buffers(format("csr"), (n, n), buffers, fill_value=False))
     at: list[int | None] = [None] * x.ndim
     at[first], at[second] = 0, 1
@@ -160,6 +159,11 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     return product(static, (x1, x2), build, lambda a, b: np.tensordot(a, b, axes))
 
 
+def _vecdot(axis: int) -> Any:
+    dense: Any = np.vecdot
+    return lambda a, b: dense(a, b, axis=axis)
+
+
 @provides
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The sum of ``conj(x1) * x2`` over one axis, with broadcasting of the others.
@@ -185,4 +189,4 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         out = [name for k, name in enumerate(names) if k != ndim + axis]
         return sum_of_products([(a, modes[0]), (b, modes[1])], out, sizes)
 
-    return product(("vecdot", axis), (x1, x2), build, lambda a, b: np.vecdot(a, b, axis=axis))
+    return product(("vecdot", axis), (x1, x2), build, _vecdot(axis))

@@ -62,7 +62,7 @@ def _reduced(
     def build(lazy: LazyTensor) -> LazyTensor:
         if op.name in ("minimum", "maximum") and 0 in [lazy.shape[a] for a in axes]:
             raise ShapeError(f"{name} over no elements (shape {lazy.shape}, axis {axis}) has no value")
-        if cast and lazy.dtype != start or op.result_dtype(start, lazy.dtype) != start:
+        if (cast and lazy.dtype != start) or op.result_dtype(start, lazy.dtype) != start:
             lazy = map_join(ops.cast(start), [lazy])
         return aggregate(op, init, lazy, axes, keepdims) if axes else _unreduced(op, init, lazy)
 

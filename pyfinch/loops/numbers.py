@@ -60,7 +60,7 @@ def read_number(text: str) -> np.generic:
         return np.float64(text)
     dtype = from_julia_name(head)
     parts = [part.strip() for part in rest.rstrip(")").split(",")]
-    made = np.zeros((), dtype)
+    made: Any = np.zeros((), dtype)
     try:
         match dtype.kind:
             case "c":
@@ -74,5 +74,5 @@ def read_number(text: str) -> np.generic:
                 made[...] = int(number)
     except (ValueError, OverflowError) as error:
         raise ParseError(f"{text} is no literal: {error}") from None
-    scalar: Any = made[()]
+    scalar: np.generic = made[()]
     return scalar

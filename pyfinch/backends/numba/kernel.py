@@ -19,6 +19,7 @@ from pyfinch.backends.numba import assemble
 from pyfinch.backends.numba.lower import Lowerer
 from pyfinch.backends.numba.scope import Scope, Target, Written
 from pyfinch.formats.format import FType
+from pyfinch.loops.checks import check
 from pyfinch.loops.nodes import (
     Access,
     Assign,
@@ -84,8 +85,10 @@ def build(program: Block) -> KernelSource:
     Raises
     ------
     ScheduleError
-        If the program is outside of what the backend can lower; the message names the statement.
+        If the program breaks a rule of the Loop language (`loops.checks`), or is outside of what the backend can
+        lower; the message names the statement.
     """
+    check(program)
     match program:
         case Block((Declare(Variable() as result, init), body, Freeze(), Yield((_,)))):
             return _Builder(program, result, init, body).build()

@@ -82,7 +82,7 @@ def declare(lowerer: Lowerer, written: Written, scope: Scope) -> None:
 def freeze(lowerer: Lowerer, written: Written, scope: Scope) -> None:
     """Bring a workspace's touched coordinates in order; from here on it is read."""
     name = written.var.name
-    lowerer.out.line(f"sort_touched({name}_idx0, {written.counters[0]}, {name}_tbl0)")
+    lowerer.out.line(f"sort_touched({name}_idx0, {written.counters[0]}, {name}_words, {name}_summary)")
     for access in written.accesses:
         scope.writes.pop(access, None)
         scope.reads[access] = lowerer.root(access)

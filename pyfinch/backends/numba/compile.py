@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import math
 import pickle
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,12 @@ import llvmlite
 import llvmlite.binding
 import numba
 import numpy as np
-from numba.core import types
+from numba.core import types as numba_types
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.np.numpy_support import from_dtype
 
 from pyfinch.algebra import scalar_functions
@@ -36,8 +38,15 @@ def _helpers() -> dict[str, Any]:
     names: dict[str, Any] = {"np": np, "math": math, "uintp": np.uintp, "int64": np.int64}
     for module in (scalar_functions, runtime):
         for name in module.__all__:
-            names[name] = numba.njit(nogil=True, error_model="numpy")(getattr(module, name))
+            # with `names` for globals, so that helpers call each other compiled
+            function = types.FunctionType(getattr(module, name).__code__, names, name)
+            names[name] = numba.njit(nogil=True, error_model="numpy")(function)
+    names["trailing_zeros"] = numba.njit(_trailing_zeros)
     return names
+
+
+def _trailing_zeros(word: Any) -> Any:
+    return trailing_zeros(np.uint64(word))
 
 
 def helper(name: str) -> Callable[..., Any]:
@@ -66,7 +75,7 @@ def _environment() -> str:
 def _type(text: str) -> Any:
     """The Numba type of an argument's description."""
     if text.endswith("[::1]"):
-        return types.Array(from_dtype(np.dtype(text[:-5])), 1, "C")
+        return numba_types.Array(from_dtype(np.dtype(text[:-5])), 1, "C")
     return from_dtype(np.dtype(text))
 
 
@@ -87,7 +96,7 @@ def machine_code(
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if source.reassociates:
         options["fastmath"] = {"reassoc", "contract"}
-    signature = types.int64(*[_type(argument.type) for argument in source.arguments])
+    signature = numba_types.int64(*[_type(argument.type) for argument in source.arguments])
     text = f"{source.source}\n# {signature} {sorted(options.items(), key=str)}\n"
     key = hashlib.sha256(f"{text}{_environment()}".encode()).hexdigest()[:32]
     namespace = {**_helpers(), "__name__": "pyfinch.backends.numba.runtime"}

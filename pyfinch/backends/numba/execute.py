@@ -167,11 +167,13 @@ class _Run:
                 self.resize_below(number + 1, count)
 
     def workspace(self, number: int, dtype: str, place: object) -> Array:
-        """A workspace's buffer: its table is clean, the rest need not be."""
+        """A workspace's buffer: its table and bit sets are clean, the rest need not be."""
         size = self.extent(place)
         if dtype == "int32" and size >= 2**31:
             raise MemoryError(f"a workspace over {size} coordinates does not fit")
-        return self.empty(size, np.dtype(dtype), zero=number == 0)
+        if number > 2:  # bits of coordinates, and bits of the words of these
+            size = (size >> 6 * (number - 2)) + 1
+        return self.empty(size, np.dtype(dtype), zero=number not in (1, 2))
 
     # ----------------------------------------------------------------------------------------------- calls
 

@@ -227,7 +227,13 @@ class _Builder:
         assert isinstance(idx, Index)
         place = self.where[idx]
         for number, (buffer, dtype) in enumerate(
-            ((f"{name}_tbl0", "bool"), (f"{name}_idx0", "int32"), (f"{name}_val", written.ftype.dtype.name))
+            (
+                (f"{name}_tbl0", "bool"),
+                (f"{name}_idx0", "int32"),
+                (f"{name}_val", written.ftype.dtype.name),
+                (f"{name}_words", "uint64"),
+                (f"{name}_summary", "uint64"),
+            )
         ):
             self.argument(buffer, "workspace", (number, dtype, place), f"{dtype}[::1]")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["counting_order", "holds_other", "lower_bound", "sort_touched"]
+__all__ = ["counting_order", "holds_other", "lower_bound", "sort_touched", "trailing_zeros"]
 
 # Numba specialises each function to the dtypes that it meets.
 Array = Any
@@ -33,75 +33,52 @@ def holds_other(values: Array, start: int, stop: int, fill: Any) -> bool:
     return False
 
 
-def sort_touched(touched: Array, count: int, table: Array) -> None:
-    """Sort the first ``count`` of the touched coordinates, each of which is marked in the table.
+def trailing_zeros(word: Any) -> Any:
+    """The place of the lowest bit that is set."""
+    return (int(word) & -int(word)).bit_length() - 1
 
-    Insertion sort for a few, a scan of the table when it is dense enough, quicksort otherwise (C. A. R. Hoare,
-    "Quicksort", 1962, median of three, with an explicit stack).
+
+def sort_touched(touched: Array, count: int, words: Array, summary: Array) -> None:
+    """Sort the first ``count`` of the distinct coordinates ``touched``.
+
+    A few are sorted by insertion. More are entered into a bit set, one bit a coordinate, with a summary of one bit a
+    word that holds any, and read off in order (the two upper levels of P. van Emde Boas, "Preserving order in a
+    forest in less than logarithmic time", 1975). Both arrays are all zeros before and after.
     """
-    if count * 10 > table.shape[0] and count > 8:
-        n = 0
-        for mark in range(table.shape[0]):
-            touched[n] = mark
-            n += table[mark]
-            if n == count:
-                break
-        return
-    stack = np.empty(128, np.int64)
-    depth = 0
-    low: Any = np.int64(0)
-    high: Any = np.int64(count - 1)
-    while True:
-        while high - low > 16:
-            middle = (low + high) >> 1
-            if touched[middle] < touched[low]:
-                swap = touched[middle]
-                touched[middle] = touched[low]
-                touched[low] = swap
-            if touched[high] < touched[low]:
-                swap = touched[high]
-                touched[high] = touched[low]
-                touched[low] = swap
-            if touched[high] < touched[middle]:
-                swap = touched[high]
-                touched[high] = touched[middle]
-                touched[middle] = swap
-            pivot = touched[middle]
-            i: Any = low
-            j: Any = high
-            while i <= j:
-                while touched[i] < pivot:
-                    i += 1
-                while pivot < touched[j]:
-                    j -= 1
-                if i <= j:
-                    swap = touched[i]
-                    touched[i] = touched[j]
-                    touched[j] = swap
-                    i += 1
-                    j -= 1
-            # the larger part waits, so that the stack stays logarithmic
-            if j - low < high - i:
-                stack[depth] = i
-                stack[depth + 1] = high
-                high = j
-            else:
-                stack[depth] = low
-                stack[depth + 1] = j
-                low = i
-            depth += 2
-        for k in range(low + 1, high + 1):
+    if count <= 12:
+        for k in range(1, count):
             moving = touched[k]
             m = k - 1
-            while m >= low and touched[m] > moving:
+            while m >= 0 and touched[m] > moving:
                 touched[m + 1] = touched[m]
                 m -= 1
             touched[m + 1] = moving
-        if depth == 0:
-            return
-        depth -= 2
-        low = stack[depth]
-        high = stack[depth + 1]
+        return
+    one = np.uint64(1)
+    low_bits = np.uint64(63)
+    first: Any = np.int64(len(summary))
+    last: Any = np.int64(0)
+    for k in range(count):
+        j = np.uint64(touched[k])
+        word = j >> np.uint64(6)
+        top = np.int64(word >> np.uint64(6))
+        words[word] |= one << (j & low_bits)
+        summary[top] |= one << (word & low_bits)
+        first = min(first, top)
+        last = max(last, top)
+    n = 0
+    for s in range(first, last + 1):
+        tops = summary[s]
+        summary[s] = 0
+        while tops != 0:
+            w = s * 64 + np.int64(trailing_zeros(tops))
+            tops &= tops - one
+            bits = words[w]
+            words[w] = 0
+            while bits != 0:
+                touched[n] = w * 64 + np.int64(trailing_zeros(bits))
+                n += 1
+                bits &= bits - one
 
 
 def counting_order(keys: Array, starts: Array, order: Array) -> None:

@@ -43,6 +43,7 @@ from pyfinch.api.einop import einop
 from pyfinch.api.einsum import einsum
 from pyfinch.api.elementwise import *  # noqa: F403  (a function for each row of the operator table)
 from pyfinch.api.elementwise import astype, clip, where
+from pyfinch.api.explain import explain
 from pyfinch.api.fuse import fuse
 from pyfinch.api.lazy import LazyTensor
 from pyfinch.api.manipulation import broadcast_to, expand_dims, matrix_transpose, permute_dims, squeeze
@@ -76,6 +77,7 @@ __all__ = [
     "einop",
     "einsum",
     "expand_dims",
+    "explain",
     "eye",
     "format",
     "full",

@@ -50,18 +50,23 @@ def fixed_result(op: Operator, known: Sequence[Any], dtypes: Sequence[DT]) -> An
 def _probed(op: Operator, keys: tuple[Any, ...], dtypes: tuple[DT, ...]) -> Any:
     """Whether samples of the unknown arguments all give one value: that value.
 
-    The samples are ordinary numbers of each size and sign, on which no operator of interest is constant by
-    accident. A nan stands for an operation that is not defined there (0 / 0), and does not count.
+    The samples are ordinary numbers of each size and sign and the known arguments themselves, on which no operator
+    of interest is constant by accident. A nan stands for an operation that is not defined there (0 / 0), and does
+    not count, unless it may be a known argument that comes through (``where(x, nan, 2)``).
     """
     if sum(key is None for key in keys) > 3:
         return None
-    unknown = [_samples(dtype) for key, dtype in zip(keys, dtypes, strict=True) if key is None]
+    known = [None if key is None else np.frombuffer(key[0][1], dtype=key[1])[0] for key in keys]
+    given = [value for value in known if value is not None]
+    unknown = [_samples(dtype, given) for value, dtype in zip(known, dtypes, strict=True) if value is None]
     axes = iter(np.meshgrid(*unknown, indexing="ij", copy=False))
-    args = [next(axes) if key is None else np.frombuffer(key[0][1], dtype=key[1])[0] for key in keys]
+    args = [next(axes) if value is None else value for value in known]
     try:
         values = np.asarray(op(*args)).ravel()
     except (ArithmeticError, ValueError, TypeError):  # it does not take every sample
         return None
+    if values.dtype.kind in "fc" and any(value != value for value in given):
+        return values[0] if bool(np.all(np.isnan(values))) else None
     if values.dtype.kind in "fc":
         defined = ~np.isnan(values)
         values = values[defined] if defined.any() else values[:1]
@@ -71,7 +76,14 @@ def _probed(op: Operator, keys: tuple[Any, ...], dtypes: tuple[DT, ...]) -> Any:
     return first if bool(np.all(values == first)) else None
 
 
-def _samples(dtype: DT) -> np.ndarray[Any, Any]:
+def _samples(dtype: DT, given: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Numbers of a dtype, with those given that it holds."""
+    with np.errstate(all="ignore"):
+        own = [np.asarray(value).astype(dtype) for value in given if dtype.kind == "c" or np.isrealobj(value)]
+    return np.concatenate([_ordinary(dtype), np.array(own, dtype)])
+
+
+def _ordinary(dtype: DT) -> np.ndarray[Any, Any]:
     match dtype.kind:
         case "b":
             return np.array([False, True])

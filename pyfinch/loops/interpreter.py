@@ -76,7 +76,9 @@ class _Run:
     def __init__(self, program: LoopNode, inputs: Mapping[str, Any], annihilate: bool) -> None:
         self.program = program
         self.annihilate = annihilate
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, Any] = {
+            f"{name}_fill": given.fill_value for name, given in inputs.items() if isinstance(given, Tensor)
+        }
         self.arrays: dict[Variable, Array] = {}
         self.known: dict[Term, Any] = {}  # indices and scalars at hand
         self.orders: dict[LoopNode, list[Term]] = {}
@@ -86,14 +88,11 @@ class _Run:
             match term:
                 case Variable(name, FType() as ftype) if term not in declared:
                     given = inputs[name]
-                    if isinstance(given, Tensor):
-                        self.values.setdefault(f"{name}_fill", given.fill_value)
-                        given = given.todense()
+                    given = given.todense() if isinstance(given, Tensor) else given
                     self.arrays[term] = np.asarray(given, ftype.dtype).transpose(ftype.mode_order)
                 case Value(name, dtype):
-                    self.values[name] = inputs.get(name, self.values.get(name))
-                    if self.values[name] is not None:
-                        self.values[name] = np.asarray(self.values[name], dtype)[()]
+                    given = inputs[name] if name in inputs else self.values[name]
+                    self.values[name] = np.asarray(given, dtype)[()]
         self.extents = self.find_extents()
 
     def run(self) -> tuple[Array, ...]:

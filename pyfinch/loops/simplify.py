@@ -95,6 +95,8 @@ def simplify_call(op: Operator, args: tuple[LoopNode, ...], dtype: np.dtype[np.g
             kept = tuple(dict.fromkeys(kept))
         if len(kept) == 1:
             return as_dtype(kept[0], dtype)
+        if op.result_dtype(*[dtype_of(arg) for arg in kept]) != dtype:
+            kept = args  # an identity of a wider dtype decides the result's
     if op.name == "where" and isinstance(args[0], Literal):
         return as_dtype(args[1] if args[0].value else args[2], dtype)
     if len(kept) != len(args) and op.arity > 0 and len(kept) != op.arity:
@@ -274,7 +276,7 @@ def support(node: LoopNode, operands: Mapping[LoopNode, object], context: Contex
         match term:
             case Access(tensor, _):
                 if term in operands:
-                    known[term] = (operands[term], fill_of(tensor))
+                    known[term] = (operands[term], context.inits.get(tensor) or fill_of(tensor))
                 else:
                     known[term] = (True, term)
             case Call(op, args, dtype):

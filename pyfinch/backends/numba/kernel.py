@@ -35,7 +35,7 @@ from pyfinch.loops.nodes import (
     Variable,
     Yield,
 )
-from pyfinch.loops.simplify import Context, dtype_of, fill_of, substitute
+from pyfinch.loops.simplify import Context, dtype_of, fill_of, is_nothing, simplify, substitute
 
 __all__ = ["Argument", "KernelSource", "build"]
 
@@ -294,6 +294,10 @@ class _Builder:
         lowerer.settle(self.body, scope)
         if isinstance(self.body, Loop):
             lowerer.outer = self.body
+        if is_nothing(simplify(self.body, lowerer.context)):
+            # Nothing differs from the initial value: no loop will write pointers or values.
+            result.prefilled = True
+            result.counted.update(n for n, level in enumerate(result.ftype.levels) if level.appends)
         target = next(iter(scope.writes.values()), None)
         if target is not None and target.at_leaf:
             assemble.write_leaf(lowerer, target, target, self.body, scope)

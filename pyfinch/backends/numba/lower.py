@@ -100,8 +100,12 @@ class Lowerer:
         if fiber.present is not None:
             if fiber.readable:
                 text = self.out.let(f"{access.tensor.name}_v", text)
-            text = f"{text} if {fiber.present} else {self.scalars.text(fill_of(access.tensor), {})}"
+            text = f"{text} if {fiber.present} else {self.scalars.text(self.fill(access.tensor), dict(self.constants))}"
         return self.out.let(f"{access.tensor.name}_v", text)
+
+    def fill(self, tensor: Variable) -> LoopNode:
+        """What an unstored element reads as: for a workspace, what it was declared with."""
+        return self.written[tensor].init if tensor in self.written else fill_of(tensor)
 
     def init(self, written: Written) -> str:
         """The text of a written tensor's initial value."""
@@ -213,7 +217,7 @@ class Lowerer:
 
     def gap(self, body: LoopNode, fibers: list[Fiber], groups: dict[Fiber, list[Access]]) -> LoopNode:
         """What the body does where none of the fibers has an entry."""
-        fills: dict[LoopNode, LoopNode] = {a: fill_of(a.tensor) for fiber in fibers for a in groups[fiber]}
+        fills: dict[LoopNode, LoopNode] = {a: self.fill(a.tensor) for fiber in fibers for a in groups[fiber]}
         return substitute(body, fills, self.context)
 
     def support(self, body: LoopNode, fibers: list[Fiber], groups: dict[Fiber, list[Access]]):  # type: ignore[no-untyped-def]

@@ -175,9 +175,14 @@ class Merge:
             self.gap_loop(frame, frame.stop)
 
     def gap_loop(self, frame: Frame, stop: str) -> None:
-        """The unstored coordinates from the last visited one up to ``stop``."""
+        """The unstored coordinates from the last visited one up to ``stop``.
+
+        In the outermost loop a kernel that runs out of room goes on from any of them, as from a visited one.
+        """
         assert frame.gap is not None
-        self.lowerer.loop(frame.index, frame.last, stop, frame.gap, frame.scope, reserved=True)
+        self.lowerer.loop(
+            frame.index, frame.last, stop, frame.gap, frame.scope, outermost=frame.outermost, reserved=True
+        )
 
     def counted(self, frame: Frame) -> None:
         """No stepper: every coordinate of the extent."""
@@ -190,11 +195,11 @@ class Merge:
     def step(self, frame: Frame, coord: str, children: dict[Fiber, Fiber], formula: Formula, covered: bool) -> None:
         """The body at one visited coordinate, and the gap before it."""
         lowerer, out = self.lowerer, self.lowerer.out
-        if frame.outermost:
-            assemble.mark(lowerer, coord)
         if frame.last:
             self.gap_loop(frame, coord)
             out.line(f"{frame.last} = {coord} + 1")
+        if frame.outermost:
+            assemble.mark(lowerer, coord)
         if frame.seen:
             out.line(f"{frame.seen} += 1")
         covered = covered or frame.gap is not None

@@ -77,7 +77,9 @@ class Scalars:
             texts.append(text)
         text = template.format(*texts)
         result = op.result_dtype(*kinds)
-        if result.kind != "b" and not (result in _NATURAL and all(want == result for want in wanted)):
+        # Plain arithmetic on the wide types has their type; functions may answer in another (the sign as a float).
+        natural = result in _NATURAL and "(" not in template[1:] and all(want == result for want in wanted)
+        if result.kind != "b" and not natural:
             text = f"{constructor(result)}({text})"
         return self.cast(text, result, dtype)
 

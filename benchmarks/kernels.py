@@ -38,10 +38,21 @@ def _sddmm_by_hand(ptr: Any, idx: Any, val: Any, x: Any, y: Any, out: Any) -> No
             out[u(p)] = val[u(p)] * dot
 
 
-def _partner(matrix: Any) -> Any:
-    """Another matrix of the same kind: its columns rolled by one."""
+def _shuffled(matrix: Any) -> Any:
+    """Another matrix of the same kind: its columns in random order."""
+    columns = np.random.default_rng(2).permutation(matrix.shape[1]).astype(matrix.indices.dtype)
+    other = matrix.copy()
+    other.indices = columns[other.indices]
+    other.has_sorted_indices = False
+    other.sort_indices()
+    return other
+
+
+def _rolled(matrix: Any) -> Any:
+    """The same, its columns moved by one: the two patterns alternate, which a branch predictor likes."""
     other = matrix.copy()
     other.indices = ((other.indices + 1) % matrix.shape[1]).astype(matrix.indices.dtype)
+    other.has_sorted_indices = False
     other.sort_indices()
     return other
 
@@ -64,7 +75,11 @@ def spmv(quick: bool) -> Iterator[Row]:
 def elementwise(quick: bool) -> Iterator[Row]:
     """A * B and A + B."""
     for name, a in matrices(quick):
-        for kind, b in (("rolled", _partner(a)), ("equal pattern", a.copy())):
+        for kind, b in (
+            ("columns shuffled", _shuffled(a)),
+            ("equal pattern", a.copy()),
+            ("columns moved by one", _rolled(a)),
+        ):
             fa, fb = pf.asarray(a), pf.asarray(b)
             product = {"pyfinch": lambda fa=fa, fb=fb: fa * fb, "scipy": lambda a=a, b=b: a.multiply(b)}
             yield measure("A * B", f"{name}, {kind}", product, bound="scipy 1.0")

@@ -38,8 +38,10 @@ def fixed_result(op: Operator, known: Sequence[Any], dtypes: Sequence[DT]) -> An
         return None
     result = op.result_dtype(*dtypes)
     for value in known:
-        if value is not None and op.is_annihilator(np.asarray(value, result)[()]):
-            return result.type(value)
+        if value is None or (value.dtype.kind == "c" and result.kind != "c"):
+            continue
+        if op.is_annihilator(value.astype(result)):
+            return value.astype(result)
     if isinstance(op, UserOperator):
         return None
     keys = tuple([None if value is None else (value_key(value), value.dtype) for value in known])

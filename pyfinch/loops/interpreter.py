@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra.errors import ShapeError
+from pyfinch.algebra.fixed import fixed_result
 from pyfinch.algebra.operators import Operator, cast
 from pyfinch.algebra.term import Term, postorder
+from pyfinch.algebra.values import is_special, same_value
 from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import (
@@ -47,8 +49,8 @@ def interpret(program: LoopNode, inputs: Mapping[str, Any], *, annihilate: bool 
         Operands by name (arrays, or tensors, in their logical mode order) and run-time values by name; the fill
         value of a tensor ``A`` need not be given as ``A_fill``.
     annihilate
-        Whether ``0 * inf`` is 0, and alike for the annihilator of every operator. Kernels take that freedom where
-        the 0 is not stored; by default everything is NumPy's.
+        Whether ``0 * inf`` is 0, and alike wherever one argument decides (`fixed_result`). Kernels take that
+        freedom where the 0 is not stored; by default everything is NumPy's.
 
     Returns
     -------
@@ -190,8 +192,12 @@ class _Run:
         return done[node]
 
     def call(self, op: Operator, args: Sequence[Any], dtype: np.dtype[Any]) -> Any:
-        if self.annihilate:
-            zero = op.annihilator(dtype)
-            if zero is not None and any(bool(arg == zero) for arg in args):
-                return zero
-        return np.asarray(op(*args)).astype(dtype)[()]
+        strict = np.asarray(op(*args)).astype(dtype)[()]
+        if self.annihilate and len(args) > 1:
+            dtypes = [np.asarray(arg).dtype for arg in args]
+            for k, arg in enumerate(args):
+                known = [np.asarray(arg)[()] if j == k else None for j in range(len(args))]
+                fixed = fixed_result(op, known, dtypes) if is_special(arg) else None
+                if fixed is not None and not same_value(cast(dtype)(fixed), strict):
+                    return cast(dtype)(fixed)
+        return strict

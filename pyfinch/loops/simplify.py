@@ -55,7 +55,8 @@ def dtype_of(node: LoopNode) -> np.dtype[np.generic]:
     """The dtype of a scalar expression."""
     match node:
         case Literal(value):
-            return np.dtype(value.dtype)
+            own: np.dtype[np.generic] = value.dtype
+            return own
         case Value(_, dtype) | Call(_, _, dtype):
             return dtype
         case Access(Variable(_, kind), _):
@@ -302,10 +303,11 @@ def _support_of_call(
 ) -> tuple[Formula, LoopNode]:
     fill = simplify_call(op, tuple([fill for _, fill in args]), dtype)
     dtypes = [dtype_of(value) for _, value in args]
+    # An argument decides alone if it fixes the result, and at what it is where all are unstored: in 0 / 0 it does not.
     holders = [
         formula
         for k, (formula, value) in enumerate(args)
-        if isinstance(value, Literal) and fixed_result(op, _only(k, value, len(args)), dtypes) is not None
+        if isinstance(value, Literal) and _equals(fill, fixed_result(op, _only(k, value, len(args)), dtypes))
     ]
     if holders:
         return _all(holders), fill

@@ -10,7 +10,7 @@ from typing import Any
 from pyfinch.algebra.term import postorder, preorder
 from pyfinch.api.lazy import LazyTensor
 from pyfinch.api.tensor import Tensor
-from pyfinch.backends.base import Executable, get_backend, get_scheduler
+from pyfinch.backends.base import Executable, Scheduled, get_backend, get_scheduler
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Element
 from pyfinch.formats.tensor import Tensor as StorageTensor
@@ -60,6 +60,8 @@ def _is_special(value: Any) -> bool:
 
 
 _ready: dict[tuple[Any, ...], Ready] = {}
+# A plan is the same for every backend.
+_scheduled: dict[tuple[Plan, str], Scheduled] = {}
 _lock = threading.Lock()
 
 
@@ -117,7 +119,10 @@ def prepare(
     key = (program, orders, chosen.name, name)
     ready = _ready.get(key)
     if ready is None:
-        executable = chosen.compile(schedule(program))
+        scheduled = _scheduled.get((program, name))
+        if scheduled is None:
+            scheduled = _scheduled[program, name] = schedule(program)
+        executable = chosen.compile(scheduled)
         ready = Ready(executable, tuple(f"T{k}" for k in range(len(deferred))), orders)
         with _lock:
             ready = _ready.setdefault(key, ready)

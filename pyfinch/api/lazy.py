@@ -7,6 +7,7 @@ row-major tensor's table needs no reordering. Each lazy tensor is a subquery, so
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ from pyfinch.algebra import operators as ops
 from pyfinch.algebra.dtypes import check_dtype
 from pyfinch.algebra.errors import DTypeError, PyFinchError, ShapeError
 from pyfinch.algebra.operators import Operator
-from pyfinch.api.methods import ArrayMethods
+from pyfinch.api.methods import ArrayMethods, boxed, is_asked_by_scipy
+from pyfinch.api.tensor import dense_tensor
 from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.nodes import (
@@ -145,6 +147,8 @@ class LazyTensor(ArrayMethods):
         return map_join(ops.cast(wanted), [self])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if is_asked_by_scipy(sys._getframe(1)):
+            return boxed(self)
         raise self._refuse("np.asarray")
 
 
@@ -226,12 +230,13 @@ def map_join(op: Operator, args: Sequence[LazyTensor | np.generic], dtype: DType
 
 def _placed(x: LazyTensor, fields: tuple[Field, ...], shape: tuple[int, ...]) -> LogicNode:
     """An operand under the result's fields, without those modes of size 1 that broadcast."""
-    own = fields[len(fields) - x.ndim :]
-    expr = rename(x, own)
-    kept = tuple(
-        field for field, size, full in zip(own, x.shape, shape[len(shape) - x.ndim :], strict=True) if size == full
-    )
-    return Reorder(expr, kept[::-1])
+    sizes = shape[len(shape) - x.ndim :]
+    places = fields[len(fields) - x.ndim :]
+    stays = [size == full for size, full in zip(x.shape, sizes, strict=True)]
+    # A mode that broadcasts has a field of its own: nothing may take it for the result's.
+    own = [field if stay else fresh_fields(1)[0] for field, stay in zip(places, stays, strict=True)]
+    kept = [field for field, stay in zip(own, stays, strict=True) if stay]
+    return Reorder(rename(x, own), tuple(reversed(kept)))
 
 
 def _common_order(lazies: Sequence[LazyTensor], shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
@@ -268,6 +273,9 @@ def relabeled(x: LazyTensor, sources: Sequence[int | None], *, dropped: Sequence
 
     ``dropped`` modes, of size 1, are left out.
     """
+    if not x.ndim and sources:
+        # A number has no modes; an array of one element brings them.
+        return map_join(ops.get("first"), [x, table(dense_tensor(np.zeros((1,) * len(sources), x.dtype)))])
     fields = fresh_fields(x.ndim)
     new = tuple(fresh_fields(1)[0] if source is None else fields[source] for source in sources)
     shape = tuple(1 if source is None else x.shape[source] for source in sources)
@@ -294,8 +302,10 @@ def contract(
     fields = dict(zip(names, fresh_fields(len(names)), strict=True))
     parts: list[LogicNode] = []
     for x, modes in operands:
-        kept = [fields[name] for name, size in zip(modes, x.shape, strict=True) if size == sizes[name]]
-        expr = rename(x, [fields[name] for name in modes])
+        stays = [size == sizes[name] for name, size in zip(modes, x.shape, strict=True)]
+        own = [fields[name] if stay else fresh_fields(1)[0] for name, stay in zip(modes, stays, strict=True)]
+        kept = [field for field, stay in zip(own, stays, strict=True) if stay]
+        expr = rename(x, own)
         parts.append(Reorder(expr, tuple(dict.fromkeys(reversed(kept)))))
     body: LogicNode = parts[0] if len(parts) == 1 else MapJoin(Immediate(product), tuple(parts))
     reduced = tuple(fields[name] for name in names if name not in out)

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-if TYPE_CHECKING:
-    from types import ModuleType
+import numpy as np
 
-__all__ = ["FUNCTIONS", "ArrayMethods", "provides"]
+if TYPE_CHECKING:
+    from types import FrameType, ModuleType
+
+__all__ = ["boxed", "is_asked_by_scipy", "FUNCTIONS", "ArrayMethods", "provides"]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-_FOREIGN = (str, bytes, dict, set, type(None))
+# Not subclasses: SciPy's dok_array is a dict.
+_FOREIGN = frozenset({str, bytes, dict, set, type(None)})
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -24,14 +27,33 @@ def provides(function: _F) -> _F:
     return function
 
 
+# Functions of SciPy that ask for an array before they let the right operand have its turn. A 0-d array of
+# objects tells them that it is none, and they return NotImplemented, so that `csr @ tensor` runs here.
+_SCIPY_OPERATORS = frozenset(
+    {"_matmul_dispatch", "_comparison", "_divide", "multiply", "_multiply_2d_with_broadcasting"}
+)
+
+
+def is_asked_by_scipy(caller: FrameType) -> bool:
+    """Whether the frame that asks for an array is one of SciPy's operators."""
+    return caller.f_code.co_name in _SCIPY_OPERATORS and caller.f_globals.get("__name__", "").startswith("scipy.sparse")
+
+
+def boxed(x: Any) -> Any:
+    """A 0-d array of objects that holds ``x``."""
+    box = np.empty((), dtype=object)
+    box[()] = x
+    return box
+
+
 def _binary(name: str, a: Any, b: Any) -> Any:
-    if isinstance(b, _FOREIGN):
+    if type(b) in _FOREIGN:
         return NotImplemented
     return FUNCTIONS[name](a, b)
 
 
 def _reflected(name: str, a: Any, b: Any) -> Any:
-    if isinstance(a, _FOREIGN):
+    if type(a) in _FOREIGN:
         return NotImplemented
     return FUNCTIONS[name](a, b)
 

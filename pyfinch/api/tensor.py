@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from pyfinch.algebra.errors import PyFinchError, ShapeError
-from pyfinch.api.methods import ArrayMethods
+from pyfinch.api.methods import ArrayMethods, boxed, is_asked_by_scipy
 from pyfinch.backends.base import get_backend
 from pyfinch.formats.convert import convert
 from pyfinch.formats.format import Format, FType, format
@@ -19,13 +19,6 @@ from pyfinch.formats.tensor import Tensor as StorageTensor
 __all__ = ["Tensor", "as_array", "dense_tensor", "is_dense", "number", "wrapped"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-# Functions of SciPy that ask for an array before they let the right operand have its turn. A 0-d array of
-# objects tells them that it is none, and they return NotImplemented, so that `csr @ tensor` runs here.
-_SCIPY_OPERATORS = frozenset(
-    {"_matmul_dispatch", "_comparison", "_divide", "multiply", "_multiply_2d_with_broadcasting"}
-)
-
 
 class Tensor(ArrayMethods, StorageTensor):
     """A tensor: sparse or dense in each mode, with any fill value.
@@ -44,11 +37,8 @@ class Tensor(ArrayMethods, StorageTensor):
     __slots__ = ()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        caller = sys._getframe(1)
-        if caller.f_code.co_name in _SCIPY_OPERATORS and "scipy.sparse" in caller.f_globals.get("__name__", ""):
-            boxed = np.empty((), dtype=object)
-            boxed[()] = self
-            return boxed
+        if is_asked_by_scipy(sys._getframe(1)):
+            return boxed(self)
         if not is_dense(self.ftype):
             raise PyFinchError(
                 f"a sparse tensor of shape {self.shape} does not become a dense array by itself; "

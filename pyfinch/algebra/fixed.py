@@ -61,12 +61,18 @@ def _probed(op: Operator, keys: tuple[Any, ...], dtypes: tuple[DT, ...]) -> Any:
     known = [None if key is None else np.frombuffer(key[0][1], dtype=key[1])[0] for key in keys]
     given = [value for value in known if value is not None]
     unknown = [_samples(dtype, given) for value, dtype in zip(known, dtypes, strict=True) if value is None]
-    axes = iter(np.meshgrid(*unknown, indexing="ij", copy=False))
+    grids = np.meshgrid(*unknown, indexing="ij", copy=False)
+    axes = iter(grids)
     args = [next(axes) if value is None else value for value in known]
     try:
-        values = np.asarray(op(*args)).ravel()
+        values = np.asarray(op(*args))
     except (ArithmeticError, ValueError, TypeError):  # it does not take every sample
         return None
+    zero = op.annihilator(values.dtype)
+    if zero is not None:  # -inf * x is not fixed by -inf if x may be 0
+        for grid in grids:
+            values = np.where(grid == zero, zero, values)
+    values = values.ravel()
     if values.dtype.kind in "fc" and any(value != value for value in given):
         return values[0] if bool(np.all(np.isnan(values))) else None
     if values.dtype.kind in "fc":

@@ -165,7 +165,8 @@ class _Printer:
                 return "begin", bodies
             case Assign(lhs, op, rhs):
                 symbol = self.names.operator(op, 2)
-                sign = f"{symbol}=" if symbol in ASSIGNMENTS else f"<<{symbol}>>="
+                word = op.name if symbol in INFIX else symbol  # <<>>>= would read as something else
+                sign = f"{symbol}=" if symbol in ASSIGNMENTS else f"<<{word}>>="
                 sign = "=" if op.name == "overwrite" else sign
                 return f"{self.expression(lhs, short)} {sign} {self.expression(rhs, short)}", None
             case Declare(Variable(name, _), init):

@@ -29,7 +29,7 @@ from pyfinch.loops.simplify import dtype_of
 from pyfinch.loops.text import bindings_of, parse
 from tests.loops.types import CSR, SPGEMM, TYPES, VECTOR
 
-I, J = Index("i"), Index("j")
+i, j = Index("i"), Index("j")
 F8 = np.dtype("float64")
 A = Variable("A", CSR)
 S = Variable("s", TYPES["s"])
@@ -164,7 +164,7 @@ def test_every_operator_comes_back(op) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_operators_with_values() -> None:
-    x = Access(A, (I, J))
+    x = Access(A, (i, j))
     for op in (initwrite(np.float64("nan")), choose(0.0)):
         assert again(Assign(Access(S, ()), op, Call(op, (x, x), F8)))
     assert again(Assign(Access(S, ()), get("+"), Call(cast("int8"), (x,), np.dtype("int8"))))
@@ -175,7 +175,7 @@ def test_user_operators_are_bound_by_name() -> None:
     def damped(a, b):  # type: ignore[no-untyped-def]
         return a / (1.0 + b)
 
-    x = Access(A, (I, J))
+    x = Access(A, (i, j))
     node = Assign(Access(S, ()), damped, Call(damped, (x, x), F8))
     assert str(node) == "s[] <<damped>>= damped(A[i, j], A[i, j])"
     assert bindings_of(node)["damped"] is damped
@@ -193,13 +193,13 @@ def test_statements() -> None:
         (
             Declare(S, Literal(np.float64(0))),
             Loop(
-                I,
+                i,
                 Value("n", np.dtype("int64")),
-                Sieve(call("<", I, Literal(np.int64(3))), Define(t, Access(Variable("y", VECTOR), (I,)), step)),
+                Sieve(call("<", i, Literal(np.int64(3))), Define(t, Access(Variable("y", VECTOR), (i,)), step)),
             ),
             Freeze(S),
             Thaw(S),
-            Loop(I, Literal(np.int64(4)), Assign(Access(S, ()), get("overwrite"), Literal(np.float64(1)))),
+            Loop(i, Literal(np.int64(4)), Assign(Access(S, ()), get("overwrite"), Literal(np.float64(1)))),
             Yield((S, A)),
         )
     )
@@ -227,7 +227,7 @@ def test_blocks_in_bodies_keep_their_shape(size: int) -> None:
     part = Freeze(S)
     inner = Block((part,) * size)
     for body in (inner, Block((inner,)), Block((inner, part)), Block((part, inner, Block((inner,))))):
-        assert again(Loop(I, None, body))
+        assert again(Loop(i, None, body))
         assert again(body)
 
 
@@ -236,14 +236,14 @@ def test_names_that_julia_would_not_take_are_quoted() -> None:
         tensor, index = Variable(name, VECTOR), Index(f"{name}_")
         node = Loop(index, None, Assign(Access(S, ()), get("+"), Access(tensor, (index,))))
         assert again(node)
-    assert 'var"end"[i]' in str(Assign(Access(S, ()), get("+"), Access(Variable("end", VECTOR), (I,))))
+    assert 'var"end"[i]' in str(Assign(Access(S, ()), get("+"), Access(Variable("end", VECTOR), (i,))))
 
 
 def test_shared_parts_are_abbreviated() -> None:
-    x: LoopNode = Access(A, (I, J))
+    x: LoopNode = Access(A, (i, j))
     for _ in range(60):
         x = call("*", x, x)
-    node = Loop(I, None, Assign(Access(S, ()), get("+"), x))
+    node = Loop(i, None, Assign(Access(S, ()), get("+"), x))
     assert len(str(node)) < 4000
     assert "let _1 = A[i, j] * A[i, j]" in str(node)
     assert again(node)
@@ -251,7 +251,7 @@ def test_shared_parts_are_abbreviated() -> None:
 
 
 def test_long_chains_need_no_recursion() -> None:
-    x: LoopNode = Access(A, (I, J))
+    x: LoopNode = Access(A, (i, j))
     for k in range(5000):
         x = call("-", Literal(np.float64(k)), x) if k % 2 else call("sin", x)
     assert again(Assign(Access(S, ()), get("+"), x))

@@ -17,7 +17,7 @@ def ftype(text: str, ndim: int | None = None, dtype: Any = "float64", fill: Any 
 CSR = ftype("csr")
 VECTOR = ftype("vector")
 TYPES: dict[str, Any] = {
-    **{name: CSR for name in "ABCR"},
+    **dict.fromkeys("ABCR", CSR),
     "W": ftype("sparse_bytemap(element())", 1),
     "X": ftype("dense", 2),
     "Y": ftype("dense", 2),

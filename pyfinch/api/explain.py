@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pyfinch.algebra.errors import PyFinchError
 from pyfinch.api.compute import prepare, program_of
 from pyfinch.api.lazy import LazyTensor
-from pyfinch.algebra.errors import PyFinchError
 from pyfinch.lowering import lower_plan
 from pyfinch.schedule.pipeline import schedule_trace
 
@@ -66,6 +66,7 @@ def explain(x: LazyTensor) -> Explanation:
             R[] += A[i, j] * A[i, j]
         end
     end
+    @freeze(R)
     return R
     """
     if not isinstance(x, LazyTensor):

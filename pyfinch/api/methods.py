@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
 
-__all__ = ["boxed", "is_asked_by_scipy", "FUNCTIONS", "ArrayMethods", "provides"]
+__all__ = ["FUNCTIONS", "ArrayMethods", "boxed", "is_asked_by_scipy", "provides"]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 # Not subclasses: SciPy's dok_array is a dict.

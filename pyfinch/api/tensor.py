@@ -20,6 +20,7 @@ __all__ = ["Tensor", "as_array", "dense_tensor", "is_dense", "number", "wrapped"
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+
 class Tensor(ArrayMethods, StorageTensor):
     """A tensor: sparse or dense in each mode, with any fill value.
 

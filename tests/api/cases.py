@@ -23,16 +23,19 @@ SIZES = st.sampled_from([0, 1, 2, 3, 5])
 
 
 @st.composite
-def arrays(draw: Any, shape: tuple[int, ...], dtype: Any = np.float64, fill: Any = 0, low: int = -3, high: int = 4) -> Any:
+def arrays(draw: Any, shape: tuple[int, ...], dtype: Any = np.float64, fill: Any = 0) -> Any:
     """An array of small whole numbers in which about half of the elements are `fill`."""
     dtype = np.dtype(dtype)
+    low, high = -3, 4
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     if dtype.kind in "ub":
         low = max(low, 0)
     values = rng.integers(low, 2 if dtype.kind == "b" else high, shape).astype(dtype)
     if dtype.kind == "c":
         values = values + 1j * rng.integers(low, high, shape)
-    return np.where(rng.random(shape) < draw(st.sampled_from([0.0, 0.5, 0.5, 1.0])), dtype.type(fill), values).astype(dtype)
+    return np.where(rng.random(shape) < draw(st.sampled_from([0.0, 0.5, 0.5, 1.0])), dtype.type(fill), values).astype(
+        dtype
+    )
 
 
 def stored(array: Any, fmt: str, fill: Any = 0) -> pf.Tensor:

@@ -118,10 +118,10 @@ def test_operators_of_python():
     agree(lambda x, y: +x, [A, B], a)
     agree(lambda x, y: divmod(x, y + 1)[1], [A, B], a % (b + 1))
     i, j = a.astype(int), b.astype(int)
-    I, J = stored(i, "csr"), stored(j, "coo")
-    agree(lambda x, y: (x & y) | (x ^ 3), [I, J], (i & j) | (i ^ 3))
-    agree(lambda x, y: (x << 2) >> y, [I, J], (i << 2) >> j)
-    agree(lambda x, y: ~x, [I, J], ~i)
+    X, Y = stored(i, "csr"), stored(j, "coo")
+    agree(lambda x, y: (x & y) | (x ^ 3), [X, Y], (i & j) | (i ^ 3))
+    agree(lambda x, y: (x << 2) >> y, [X, Y], (i << 2) >> j)
+    agree(lambda x, y: ~x, [X, Y], ~i)
 
 
 def test_in_place_operators_give_new_objects():
@@ -170,7 +170,11 @@ def test_user_operators():
         return a * b / (1.0 + abs(a * b))
 
     a, b = np.array([0.0, 2.0, 3.0]), np.array([1.0, 2.0, 0.0])
-    agree(lambda x, y: pf.einop("C[i] = f(A[i], B[i])", A=x, B=y, f=damped), [stored(a, "coo"), stored(b, "coo")], a * b / (1 + a * b))
+    agree(
+        lambda x, y: pf.einop("C[i] = f(A[i], B[i])", A=x, B=y, f=damped),
+        [stored(a, "coo"), stored(b, "coo")],
+        a * b / (1 + a * b),
+    )
 
 
 def test_a_new_number_compiles_nothing():

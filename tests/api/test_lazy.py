@@ -27,7 +27,7 @@ def test_compute_takes_a_backend_and_a_scheduler():
     x = pf.lazy(stored(A_, "csr"))
     for backend in ("reference", "numba"):
         np.testing.assert_array_equal(pf.compute(x + x, backend=backend, scheduler="default").todense(), A_ + A_)
-    with pytest.raises(pf.BackendUnavailableError, match="'fortran'.*numba"):
+    with pytest.raises(pf.BackendUnavailableError, match=r"'fortran'.*numba"):
         pf.compute(x, backend="fortran")
     with pytest.raises(pf.BackendUnavailableError, match="default"):
         pf.compute(x, scheduler="oracle")

@@ -1,0 +1,1 @@
+"""What a user calls: tensors, functions, lazy programs."""

@@ -161,7 +161,9 @@ class _Fused:
         sources = tuple(places[name] for name in deferred)
         # Constants that pyfinch made follow from the key; a tensor from elsewhere (an object's attribute) may
         # be another one next time.
-        return _Trace(ready, sources, tuple(constants), returned), not tracing.foreign
+        # Without operands, which a trace must not keep alive.
+        stubs = iter([LazyTensor(x.expr, x.shape, x.dtype, x.order, x.sparse, {}) for x in results])
+        return _Trace(ready, sources, tuple(constants), rebuilt(returned, stubs)), not tracing.foreign
 
 
 class _Call:

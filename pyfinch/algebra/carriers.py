@@ -16,7 +16,7 @@ from pyfinch.algebra.finch_laws import chooser_laws, initwrite_laws
 from pyfinch.algebra.operator import Operator
 from pyfinch.algebra.values import as_scalar, literal, value_key
 
-__all__ = ["CastOperator", "ValueOperator", "cast", "choose", "initwrite"]
+__all__ = ["CastOperator", "ValueOperator", "cast", "choose", "initwrite", "known_fill"]
 
 _interned: WeakValueDictionary[tuple[Any, ...], Operator] = WeakValueDictionary()
 _lock = threading.Lock()
@@ -35,7 +35,7 @@ class ValueOperator(Operator):
         return f"{self.symbol}({self.value})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (initwrite if self.name == "initwrite" else choose), (self.value,)
+        return {"initwrite": initwrite, "choose": choose, "known_fill": known_fill}[self.name], (self.value,)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -120,6 +120,26 @@ def choose(value: Any) -> Operator:
     (np.int64(3), np.int64(2))
     """
     return _intern(("choose", value_key(as_scalar(value))), lambda: _value_operator("choose", value, 0))
+
+
+def known_fill(value: Any) -> Operator:
+    """``f(a)``: a as it is, promising that its fill is `value`.
+
+    A fill that depends on run-time numbers is no static part of a program, even where it comes out special, as that of
+    ``max(A - 0.3, 0)``. Who builds a program knows the numbers and says so by this operator.
+
+    Examples
+    --------
+    >>> known_fill(0.0)(3.0)
+    np.float64(3.0)
+    """
+    scalar = as_scalar(value)
+    return _intern(
+        ("known_fill", value_key(scalar)),
+        lambda: ValueOperator(
+            "known_fill", "known_fill", 1, lambda a: np.asarray(a).copy(), "({0})", r.keep, value=scalar
+        ),
+    )
 
 
 def cast(dtype: Any) -> Operator:

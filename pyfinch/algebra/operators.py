@@ -24,6 +24,7 @@ __all__ = [
     "choose",
     "get",
     "initwrite",
+    "known_fill",
     "operator",
 ]
 
@@ -264,5 +265,5 @@ def get(name: str, arity: int | None = None) -> Operator:
     return found
 
 
-from pyfinch.algebra.carriers import cast, choose, initwrite  # noqa: E402
+from pyfinch.algebra.carriers import cast, choose, initwrite, known_fill  # noqa: E402
 from pyfinch.algebra.user_operator import UserOperator, operator  # noqa: E402

@@ -16,6 +16,7 @@ from pyfinch.logic.nodes import Plan
 __all__ = [
     "Availability",
     "Backend",
+    "BrokenPromise",
     "Executable",
     "Scheduled",
     "Scheduler",
@@ -27,6 +28,10 @@ __all__ = [
     "use_backend",
     "use_scheduler",
 ]
+
+
+class BrokenPromise(Exception):  # noqa: N818 - not an error: the program is built again for other numbers
+    """A program was built for numbers that give an intermediate result some fill; these numbers do not."""
 
 
 @dataclass(frozen=True, slots=True)

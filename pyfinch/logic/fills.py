@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pyfinch.algebra.carriers import ValueOperator
 from pyfinch.algebra.dtypes import DT
 from pyfinch.algebra.fixed import fixed_result
 from pyfinch.algebra.operator import Operator
@@ -49,6 +50,8 @@ def apply_to_fills(op: Operator, args: Sequence[LogicNode | None], dtypes: Seque
     >>> print(apply_to_fills(get("+"), [Immediate(0.0), None], [float64, float64]))
     None
     """
+    if isinstance(op, ValueOperator) and op.name == "known_fill":
+        return Immediate(op.value)
     known = [arg.value if isinstance(arg, Immediate) else None for arg in args]
     found = fixed_result(op, known, dtypes)
     if found is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfinch.algebra.carriers import CastOperator, ValueOperator, choose, initwrite
+from pyfinch.algebra.carriers import CastOperator, ValueOperator, choose, initwrite, known_fill
 from pyfinch.algebra.dtypes import from_julia_name, is_supported, julia_name
 from pyfinch.algebra.errors import DTypeError, ParseError, PyFinchError
 from pyfinch.algebra.operator import Operator
@@ -243,7 +243,7 @@ def parse_number(text: str) -> Any:
     return np.int64(text)
 
 
-_CARRIERS: dict[str, Callable[..., Operator]] = {"initwrite": initwrite, "choose": choose}
+_CARRIERS: dict[str, Callable[..., Operator]] = {"initwrite": initwrite, "choose": choose, "known_fill": known_fill}
 
 
 class _Reader:

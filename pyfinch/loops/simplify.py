@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pyfinch.algebra.carriers import ValueOperator
 from pyfinch.algebra.fixed import fixed_result
 from pyfinch.algebra.operators import Operator, cast
 from pyfinch.algebra.term import postorder
@@ -84,6 +85,8 @@ def _equals(node: LoopNode, value: object) -> bool:
 
 def simplify_call(op: Operator, args: tuple[LoopNode, ...], dtype: np.dtype[np.generic]) -> LoopNode:
     """One application of an operator, its arguments already simple."""
+    if isinstance(op, ValueOperator) and op.name == "known_fill" and _is_fill(args[0]):
+        return Literal(np.asarray(cast(dtype)(op.value))[()])
     known = [arg.value if isinstance(arg, Literal) else None for arg in args]
     fixed = fixed_result(op, known, [dtype_of(arg) for arg in args])
     if fixed is not None:
@@ -103,6 +106,11 @@ def simplify_call(op: Operator, args: tuple[LoopNode, ...], dtype: np.dtype[np.g
     if len(kept) != len(args) and op.arity > 0 and len(kept) != op.arity:
         kept = args
     return Call(op, kept, dtype)
+
+
+def _is_fill(node: LoopNode) -> bool:
+    """Whether an expression is made of fills and run-time numbers only."""
+    return not any(isinstance(term, Access) and term.idxs for term in postorder(node))
 
 
 def as_dtype(node: LoopNode, dtype: np.dtype[np.generic]) -> LoopNode:

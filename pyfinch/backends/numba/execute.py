@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra.term import postorder
+from pyfinch.algebra.values import same_value
+from pyfinch.backends.base import BrokenPromise
 from pyfinch.backends.numba.kernel import KernelSource
 from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
@@ -65,11 +67,14 @@ class _Run:
         self.source, self.tensors, self.shape = source, tensors, shape
         assert isinstance(source.result.type, FType)
         self.ftype = source.result.type
-        if isinstance(source.init, Literal):
+        if isinstance(source.init, Literal) and not source.promises:
             self.init: np.generic = source.init.value
         else:
             by_name = {var.name: tensor for var, tensor in zip(source.operands, tensors, strict=True)}
             self.init = evaluate(source.init, by_name)
+            for fill, promised in source.promises:
+                if not same_value(evaluate(fill, by_name), promised):
+                    raise BrokenPromise(f"an intermediate fill is not {promised} for these numbers")
         self.state = np.zeros(2 * len(self.ftype.levels), np.int64)
         self.buffers: list[list[Array]] = []
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from pyfinch.algebra.carriers import ValueOperator
 from pyfinch.algebra.errors import ScheduleError
 from pyfinch.algebra.term import postorder
+from pyfinch.algebra.values import same_value
 from pyfinch.backends.numba import assemble
 from pyfinch.backends.numba.lower import Lowerer
 from pyfinch.backends.numba.scope import Scope, Target, Written
@@ -71,6 +74,7 @@ class KernelSource:
     prefilled: bool
     mirror: int | None
     reassociates: bool
+    promises: tuple[tuple[LoopNode, Any], ...]
 
 
 def build(program: Block) -> KernelSource:
@@ -177,6 +181,7 @@ class _Builder:
             result.prefilled,
             mirror,
             self.reassociates(),
+            self.promises(),
         )
 
     # ------------------------------------------------------------------------------------------- arguments
@@ -281,6 +286,18 @@ class _Builder:
             if isinstance(term, Call) and term.dtype.kind in "fc"
         }
         return bool(sums) and inside <= {"multiply"}
+
+    def promises(self) -> tuple[tuple[LoopNode, Any], ...]:
+        """What `known_fill` was said of: expressions over fills and run-time numbers, and their promised values."""
+        fills: dict[LoopNode, LoopNode] = {access: fill_of(access.tensor) for access in self.reads if access.idxs}
+        found = []
+        for term in postorder(self.body):
+            match term:
+                case Call(ValueOperator(name="known_fill") as op, (arg,), _):
+                    fill = substitute(arg, fills, Context({}))
+                    if not isinstance(fill, Literal) or not same_value(fill.value, op.value):
+                        found.append((fill, op.value))
+        return tuple(found)
 
     # ------------------------------------------------------------------------------------------------ code
 

@@ -268,7 +268,7 @@ class _Builder:
             assert isinstance(ftype, FType)
             if found is None and access.idxs == lhs.idxs and ftype.levels[:-1] == levels[:-1]:
                 found = access
-            elif any(level.appends for level in ftype.levels) and set(access.idxs) & set(lhs.idxs):
+            elif any(level.modes and level.buffer_names for level in ftype.levels) and set(access.idxs) & set(lhs.idxs):
                 return None  # another sparse operand decides on the structure too
         if found is None or len(self.written) > 1:
             return None

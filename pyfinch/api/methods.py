@@ -5,6 +5,7 @@ Each forwards to the function of its name, which `provides` has registered; so t
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["FUNCTIONS", "ArrayMethods", "boxed", "is_asked_by_scipy", "provides"]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
+_NUMPY_NAMES = {"transpose": "permute_dims"}
 # Not subclasses: SciPy's dok_array is a dict.
 _FOREIGN = frozenset({str, bytes, dict, set, type(None)})
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -77,6 +79,18 @@ class ArrayMethods:
         if method != "__call__" or function is None or any(value is not None for value in options.values()):
             return NotImplemented
         return function(*inputs)
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """NumPy's functions run here where pyfinch has one of the name: ``np.sum(x, axis=0)``."""
+        function = FUNCTIONS.get(_NUMPY_NAMES.get(func.__name__, func.__name__))
+        if function is None or func.__module__ != "numpy":
+            return NotImplemented
+        bound = inspect.signature(func).bind(*args, **keywords).arguments
+        given = {name: value for name, value in bound.items() if value is not None and value is not np._NoValue}
+        parameters = inspect.signature(function).parameters.values()
+        count = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
+        values = list(given.values())
+        return function(*values[:count], **dict(list(given.items())[count:]))
 
     # ---------------------------------------------------------------------------------------- arithmetic
 

@@ -74,6 +74,26 @@ def test_numpys_ufuncs_run_here():
         np.add.reduce(x)
 
 
+def test_numpys_functions_run_here():
+    x = stored(A, "csr")
+    for result, expected in [
+        (np.sum(x), A.sum()),
+        (np.sum(x, 0), A.sum(0)),
+        (np.max(x, axis=1, keepdims=True), A.max(1, keepdims=True)),
+        (np.mean(x, axis=(0, 1)), A.mean()),
+        (np.where(x > 0, x, 1.0), np.where(A > 0, A, 1)),
+        (np.transpose(x), A.T),
+        (np.expand_dims(x, 1), A[:, None]),
+        (np.tensordot(A, x, 1), A @ A),
+        (np.broadcast_to(x, (2, 3, 3)), np.broadcast_to(A, (2, 3, 3))),
+    ]:
+        assert isinstance(result, pf.Tensor)
+        np.testing.assert_array_equal(result.todense(), expected)
+    assert isinstance(np.sum(pf.lazy(x)), pf.LazyTensor)
+    with pytest.raises(TypeError):
+        np.median(x)
+
+
 def test_sparse_tensors_do_not_become_dense_by_themselves():
     x = stored(A, "csr")
     with pytest.raises(pf.PyFinchError, match="todense"):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pyfinch.algebra.carriers import cast, choose, initwrite
+from pyfinch.algebra.carriers import cast, choose, initwrite, known_fill
 from pyfinch.algebra.dtypes import from_julia_name, is_supported
 from pyfinch.algebra.errors import DTypeError, ParseError, PyFinchError
 from pyfinch.algebra.operators import Operator, get
@@ -36,7 +36,7 @@ from pyfinch.loops.nodes import (
 from pyfinch.loops.numbers import DIGITS, TYPED, read_number
 from pyfinch.loops.simplify import dtype_of
 
-__all__ = ["ASSIGNMENTS", "FOLDS", "INFIX", "parse"]
+__all__ = ["ASSIGNMENTS", "CARRIERS", "FOLDS", "INFIX", "parse"]
 
 #: Julia's infix operators and how tightly they bind.
 INFIX: Final = {
@@ -48,6 +48,13 @@ INFIX: Final = {
 }
 #: The infix operators of which Julia reads a chain as one call.
 FOLDS: Final = ("+", "*")
+_OF_VALUE: Final[Mapping[str, Callable[..., Operator]]] = {
+    "initwrite": initwrite,
+    "choose": choose,
+    "known_fill": known_fill,
+}
+#: Operators that carry a value or a dtype, which stands in brackets behind the name.
+CARRIERS: Final = ("cast", *_OF_VALUE)
 #: Operators that have an assignment of their own; others are written ``<<op>>=``.
 ASSIGNMENTS: Final = ("+", "*", "-", "/", "&", "|")
 
@@ -317,13 +324,13 @@ class _Reader:
         bound = self.bindings.get(name)
         if isinstance(bound, Operator):
             return bound
-        if name in ("cast", "initwrite", "choose"):
+        if name in CARRIERS:
             self.take("(")
             if name == "cast":
                 found = cast(self.name())
             else:
                 sign = self.advance() if self.token == "-" else ""
-                found = (choose if name == "choose" else initwrite)(read_number(sign + self.advance()))
+                found = _OF_VALUE[name](read_number(sign + self.advance()))
             self.take(")")
             return found
         try:
@@ -416,7 +423,7 @@ class _Reader:
             case "literal":
                 self.push(top, Literal(read_number(self.advance())))
                 return None
-            case "name" if self.token in ("cast", "initwrite", "choose"):
+            case "name" if self.token in CARRIERS:
                 op = self.operator_head()
                 self.take("(")
                 return _Bracket(")", lambda args: self.call(op, args))

@@ -39,7 +39,7 @@ from pyfinch.loops.nodes import (
     Yield,
 )
 from pyfinch.loops.numbers import number_text
-from pyfinch.loops.reader import ASSIGNMENTS, FOLDS, INFIX, parse
+from pyfinch.loops.reader import ASSIGNMENTS, CARRIERS, FOLDS, INFIX, parse
 
 __all__ = ["bindings_of", "parse", "to_text"]
 
@@ -49,8 +49,8 @@ _NAME: Final = re.compile(r"(?!_\d+\Z)[^\W\d]\w*\Z")
 _KEYWORDS: Final = frozenset(
     re.findall(
         r"\S+",
-        "_ baremodule begin break catch choose const continue do else elseif end export false finally for function "
-        "global if import initwrite let local macro module quote return struct true try using while NaN Inf cast var",
+        "_ baremodule begin break catch const continue do else elseif end export false finally for function "
+        "global if import let local macro module quote return struct true try using while NaN Inf var",
     )
 )
 
@@ -104,7 +104,11 @@ def _is_known(name: str) -> bool:
 
 def name_text(name: str) -> str:
     """A name; one that Julia would not take as it is becomes ``var"…"``."""
-    return name if _NAME.match(name) and name not in _KEYWORDS else f"var{json.dumps(name, ensure_ascii=False)}"
+    return (
+        name
+        if _NAME.match(name) and name not in (*_KEYWORDS, *CARRIERS)
+        else f"var{json.dumps(name, ensure_ascii=False)}"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- printing

@@ -118,6 +118,7 @@ def test_random_floats_come_back() -> None:
         "cast(float32)(0.5)",
         "initwrite(0.0)(A[0, 0], 2.0)",
         "choose(Int8(3))(h, h)",
+        "known_fill(-Inf)(A[0, 0])",
         "!(n == 1)",
         "~(n)",
         "xor(n, h)",

@@ -106,5 +106,5 @@ def test_the_json_form_of_a_recording_is_the_recording() -> None:
 def test_an_error_names_the_pass() -> None:
     plan = Plan((Query(Alias("A"), Relabel(Alias("B"), (Field("i"),))), Produces((Alias("A"),))))
     plan = Plan((Query(Alias("C"), MapJoin(Immediate(get("abs")), (Alias("B"),))), *plan.bodies))
-    with pytest.raises(ScheduleError, match="propagate_map_queries_backward|after lift_subqueries"):
+    with pytest.raises(ScheduleError, match=r"propagate_map_queries_backward|after lift_subqueries"):
         schedule_trace(plan, DEFAULT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -127,14 +127,13 @@ class Operator:
         with np.errstate(all="ignore"):
             if len(args) == 1 and self.arity == -1:
                 return np.asarray(args[0])[()]
-            value = self._apply(args)
+            if len(args) > 2 and self.arity == -1:
+                return functools.reduce(self, args)
+            value = np.asarray(self.func(*args))
             if value.dtype == np.float16:
                 # NumPy answers float16 for 8-bit integers and bools; the narrowest float here is float32.
-                value = self._apply([np.asarray(a, dtype=result) for a in args])
+                value = np.asarray(self.func(*(np.asarray(a, dtype=result) for a in args)))
         return value[()]
-
-    def _apply(self, args: Sequence[Any]) -> Any:
-        return np.asarray(functools.reduce(self.func, args) if self.arity == -1 else self.func(*args))
 
     def check_arity(self, count: int) -> None:
         """Raise TypeError unless the operator takes `count` arguments."""

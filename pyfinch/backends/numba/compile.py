@@ -97,7 +97,9 @@ def machine_code(
     if source.reassociates:
         options["fastmath"] = {"reassoc", "contract"}
     signature = numba_types.int64(*[_type(argument.type) for argument in source.arguments])
-    text = f"{source.source}\n# {signature} {sorted(options.items(), key=str)}\n"
+    # a set would be written in another order by another process
+    shown = sorted((name, sorted(value) if isinstance(value, set) else value) for name, value in options.items())
+    text = f"{source.source}\n# {signature} {shown}\n"
     key = hashlib.sha256(f"{text}{_environment()}".encode()).hexdigest()[:32]
     namespace = {**_helpers(), "__name__": "pyfinch.backends.numba.runtime"}
     for name, function in functions.items():

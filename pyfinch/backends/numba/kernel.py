@@ -22,6 +22,7 @@ from pyfinch.backends.numba import assemble
 from pyfinch.backends.numba.lower import Lowerer
 from pyfinch.backends.numba.scope import Scope, Target, Written
 from pyfinch.formats.format import FType
+from pyfinch.formats.levels import SparseByteMap
 from pyfinch.loops.checks import check
 from pyfinch.loops.nodes import (
     Access,
@@ -95,8 +96,22 @@ def build(program: Block) -> KernelSource:
     check(program)
     match program:
         case Block((Declare(Variable() as result, init), body, Freeze(), Yield((_,)))):
+            _check_writes(result, body)
             return _Builder(program, result, init, body).build()
     raise ScheduleError("a kernel needs: declare the result, one statement, freeze, return")
+
+
+def _check_writes(result: Variable, body: LoopNode) -> None:
+    """Refuse what this backend cannot write: byte maps as results, and workspaces that are not one."""
+    assert isinstance(result.type, FType)
+    if any(isinstance(level, SparseByteMap) for level in result.type.levels):
+        raise ScheduleError(f"the numba backend cannot write {result.name}: {result.type} has a byte map")
+    for term in postorder(body):
+        if isinstance(term, Declare):
+            ftype = term.tensor.type
+            assert isinstance(ftype, FType)
+            if ftype.ndim != 1 or not isinstance(ftype.levels[0], SparseByteMap):
+                raise ScheduleError(f"a workspace is a byte map over one mode; {term.tensor.name} is {ftype}")
 
 
 def buffer_name(tensor: str, buffer: str, level: int) -> str:

@@ -42,9 +42,7 @@ def _float(name: str, symbol: str, func: np.ufunc, **more: Any) -> Operator:
 
 
 def _compare(name: str, symbol: str, func: np.ufunc, sign: str, **more: Any) -> Operator:
-    return _row(
-        name, symbol, 2, func, f"({{0}} {sign} {{1}})", rule=r.compare, cast="common", collapses=True, **more
-    )
+    return _row(name, symbol, 2, func, f"({{0}} {sign} {{1}})", rule=r.compare, cast="common", collapses=True, **more)
 
 
 def _whole(name: str, func: Any, numpy_name: str) -> Operator:
@@ -108,9 +106,10 @@ _MIN: Final = "({0} if {0} <= {1} or {0} != {0} else {1})"
 _TABLE: Final[tuple[Operator, ...]] = (
     # arithmetic
     _row("add", "+", -1, np.add, "({0} + {1})", **_FOLD, identity_of=r.zero, annihilator_of=r.infinity,
-         annihilates=_is_infinite, distributes=("maximum", "minimum", "logaddexp"), repeat_name="multiply"),
+         annihilates=_is_infinite, distributes=("maximum", "minimum", "logaddexp"), repeat_name="multiply",
+         by_kind={"b": "({0} | {1})"}),
     _row("multiply", "*", -1, np.multiply, "({0} * {1})", **_FOLD, identity_of=r.one, annihilator_of=r.zero,
-         distributes=("add", "subtract"), repeat_name="pow"),
+         distributes=("add", "subtract"), repeat_name="pow", by_kind={"b": "({0} & {1})"}),
     _row("subtract", "-", 2, np.subtract, "({0} - {1})", right_identity_of=r.zero),
     _row("negative", "-", 1, np.negative, "(-{0})"),
     _row("positive", "identity", 1, np.positive, "({0})"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cell_dtype",
+    "clean",
     "close_slot",
     "consume",
     "declare",
@@ -97,10 +98,23 @@ def unfurl(lowerer: Lowerer, fiber: Fiber) -> Lookup | Stepper:
     return lowerer.level(fiber).unfurl(fiber, lowerer.out)
 
 
+def _is_workspace(lowerer: Lowerer, fiber: Fiber) -> bool:
+    return any(written.workspace and written.var.name == fiber.tensor for written in lowerer.written.values())
+
+
 def consume(lowerer: Lowerer, fiber: Fiber, coord: str) -> None:
     """Clean an entry of a workspace behind its last read."""
-    if any(written.workspace and written.var.name == fiber.tensor for written in lowerer.written.values()):
+    if _is_workspace(lowerer, fiber):
         lowerer.out.line(f"{fiber.tensor}_tbl0[uintp({coord})] = False")
+
+
+def clean(lowerer: Lowerer, fiber: Fiber, stop: str) -> None:
+    """Clean a workspace behind a loop that does not visit each of its entries."""
+    if _is_workspace(lowerer, fiber):
+        out = lowerer.out
+        at = out.fresh("p")
+        with out.block(f"for {at} in range(0, {stop}):"):
+            out.line(f"{fiber.tensor}_tbl0[uintp({fiber.tensor}_idx0[uintp({at})])] = False")
 
 
 # ------------------------------------------------------------------------------------------------- the result
@@ -210,7 +224,8 @@ def close_slot(lowerer: Lowerer, before: Target, after: Target) -> None:
         with out.block(f"if {counter} > {counter}_from:"):
             _commit(lowerer, before, after)
             out.line(f"{after.buffer('ptr')}[uintp({written.counters[before.level]})] = {counter}")
-    elif after.full:
+    elif after.full and after.level not in written.counted:
+        written.direct.add(after.level)
         out.line(f"{after.buffer('ptr')}[uintp({after.pos} + 1)] = {counter}")
     else:
         written.counted.add(after.level)

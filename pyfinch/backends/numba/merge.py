@@ -93,8 +93,10 @@ class Merge:
         optional = [f for f in fibers if f not in required]
         self.reserve(frame, self.bound(frame, required))
         self.before(frame, fibers)
+        driver = None
         if len(required) == 1 or len(fibers) == 1:
-            self.single(frame, fibers[0] if len(fibers) == 1 else required[0], optional if required else [])
+            driver = fibers[0] if len(fibers) == 1 else required[0]
+            self.single(frame, driver, optional if required else [])
         elif required:
             self.intersection(frame, required, optional)
         elif len(fibers) == 2 and frame.gap is None and self.scalar(frame, fibers):
@@ -102,6 +104,9 @@ class Merge:
         else:
             self.union(frame, fibers)
         self.after(frame, fibers)
+        for fiber in fibers:
+            if fiber is not driver:
+                assemble.clean(self.lowerer, fiber, self.stepper(frame, fiber).stop)
 
     # ------------------------------------------------------------------------------------------ the pieces
 

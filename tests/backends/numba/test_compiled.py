@@ -41,6 +41,10 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
         body("N[i, j] * N[i, j] - N[i, j]", init="Int8(0)"),
         {"R": ftype("csr", dtype="int8")},
     ),
+    "sums of bools": (
+        body("((A[i, j] == 0.0) + (B[i, j] == 0.0)) + A[i, j]", init="1.0"),
+        {"R": ftype("csr", fill=1)},
+    ),
     "complex numbers": (
         body("Z[i, j] / (Z[i, j] + ComplexF32(1.0, 2.0))", init="ComplexF32(0.0, 0.0)"),
         {"R": ftype("csr", dtype="complex64")},

@@ -10,9 +10,10 @@ import numpy as np
 from pyfinch.algebra.errors import ScheduleError
 from pyfinch.algebra.term import postorder
 from pyfinch.formats.format import FType
+from pyfinch.formats.levels import Dense
 from pyfinch.logic.nodes import Alias, Field, Immediate, LogicNode, MapJoin, Relabel, Reorder
-from pyfinch.loops.nodes import Access, Index, Literal, LoopNode, Variable
-from pyfinch.loops.simplify import dtype_of, simplify_call
+from pyfinch.loops.nodes import Access, Call, Index, Literal, LoopNode, Variable
+from pyfinch.loops.simplify import dtype_of, fill_of, simplify_call
 
 __all__ = ["Expressions"]
 
@@ -47,23 +48,56 @@ class Expressions:
         for field in order:
             self.index(field)
         done: dict[LogicNode, LoopNode] = {}
+
+        def get(node: LogicNode) -> LoopNode:
+            if node not in done:
+                match node:
+                    case Relabel(Alias() as alias, idxs):
+                        done[node] = self.access(alias, tuple(reversed(idxs)), order)
+                    case _:
+                        raise ScheduleError(f"lowering does not know the expression {node}")
+            return done[node]
+
         for term in postorder(arg):
             match term:
                 case Immediate(value) if isinstance(value, (np.generic, bool, int, float, complex)):
                     done[term] = Literal(np.asarray(value)[()])
-                case Relabel(Alias() as alias, idxs):
-                    done[term] = self.access(alias, tuple(reversed(idxs)), order)
                 case Alias() if not self.types[term].ndim:
                     done[term] = self.access(term, (), order)
-                case Reorder(inner, _) | Relabel(inner, _) if inner in done:
+                case Relabel(Alias(), _):
+                    pass  # its loops are known where it is used
+                case Reorder(Relabel(Alias() as alias, idxs), kept):
+                    loops = tuple(field for field in order if field in kept)
+                    done[term] = self.access(alias, tuple(reversed(idxs)), loops)
+                case Reorder(inner, _) | Relabel(inner, _) if isinstance(inner, LogicNode) and inner in done:
                     done[term] = done[inner]
                 case MapJoin(Immediate(op), args):
-                    values = tuple([done[a] for a in args])
+                    values = tuple([get(a) for a in args])
                     dtype = op.result_dtype(*[dtype_of(value) for value in values])
                     done[term] = simplify_call(op, values, dtype)
-        if arg not in done:
-            raise ScheduleError(f"lowering does not know the expression {arg}")
-        return done[arg]
+        return get(arg)
+
+    def fill(self, value: LoopNode) -> LoopNode:
+        """The fill of a result: its expression over its operands' fills.
+
+        The fill of an operand that stores everything says nothing of its values. It counts only where the others
+        do not decide: csr / dense has the fill 0 and not the nan of 0 / 0.
+        """
+        done: dict[LoopNode, tuple[LoopNode, LoopNode]] = {}  # with such operands open, and with their fills
+        for term in postorder(value):
+            match term:
+                case Access(tensor, idxs) if idxs:
+                    assert isinstance(tensor.type, FType)
+                    stores_all = all(isinstance(level, Dense) for level in tensor.type.levels[:-1])
+                    done[term] = (term if stores_all else fill_of(tensor), fill_of(tensor))
+                case Call(op, args, dtype):
+                    opened = simplify_call(op, tuple([done[a][0] for a in args]), dtype)
+                    closed = simplify_call(op, tuple([done[a][1] for a in args]), dtype)
+                    is_decided = not any(isinstance(t, Access) and t.idxs for t in postorder(opened))
+                    done[term] = (opened, opened if is_decided else closed)
+                case LoopNode():
+                    done[term] = (term, term)
+        return done[value][1]
 
     def access(self, alias: Alias, slots: tuple[Field, ...], order: tuple[Field, ...]) -> Access:
         """An operand's element; a field that no loop binds has size 1."""

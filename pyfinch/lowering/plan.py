@@ -30,8 +30,22 @@ from pyfinch.logic.nodes import (
     Reorder,
     Table,
 )
-from pyfinch.loops.nodes import Access, Assign, Block, Declare, Freeze, Index, Literal, Loop, LoopNode, Variable, Yield
-from pyfinch.loops.simplify import Context, dtype_of, fill_of, substitute
+from pyfinch.loops.nodes import (
+    Access,
+    Assign,
+    Block,
+    Declare,
+    Freeze,
+    Index,
+    Literal,
+    Loop,
+    LoopNode,
+    Value,
+    Variable,
+    Yield,
+    accesses,
+)
+from pyfinch.loops.simplify import as_dtype, dtype_of
 from pyfinch.lowering.expressions import Expressions
 from pyfinch.lowering.storage import result_type, workspace_type
 
@@ -45,7 +59,8 @@ class Step:
     ``kind`` is ``"kernel"``; ``"share"`` where the result is an operand as it stands; ``"permute"`` where an operand's
     storage order changes (``order[d]`` is the operand's slot that becomes slot ``d``); ``"accumulate"`` where the
     program appends coordinates out of order, to be sorted and combined by ``combine`` into ``ftype``.
-    ``shape`` gives each storage slot's extent: a number, or an operand's number and its slot.
+    ``shape`` gives each storage slot's extent: a number, or an operand's number and its slot; ``given`` the same for
+    loops whose extent the program does not tell. ``variables`` names the operands as the program does.
     """
 
     kind: str
@@ -56,6 +71,8 @@ class Step:
     shape: tuple[int | tuple[int, int], ...] = ()
     order: tuple[int, ...] = ()
     combine: Operator | None = None
+    variables: tuple[str, ...] = ()
+    given: tuple[tuple[str, tuple[int, int]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +159,8 @@ class _Query:
 
     def __init__(self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias], fmt: Any, wide: bool) -> None:
         self.fmt = fmt
+        self.given: dict[str, tuple[int, int]] = {}
+        self.bound: set[LoopNode] = set()
         self.expressions = Expressions(types, same, wide)
 
     def lower(self, lhs: Alias, rhs: LogicNode) -> Step:
@@ -197,9 +216,10 @@ class _Query:
         out: tuple[Field, ...],
     ) -> Step:
         expressions = self.expressions
-        fill = substitute(value, {a: fill_of(a.tensor) for a in expressions.accesses if a.idxs}, Context({}))
+        self.bound = {idx for access in accesses(value) for idx in access.idxs}
+        fill = expressions.fill(value)
         dtype = self.fmt.dtype or (dtype_of(value) if init is None else dtype_of(init))
-        start = _cast(fill if init is None else init, dtype)
+        start = as_dtype(fill if init is None else init, dtype)
         ftype = result_type(
             self.fmt, dtype, start.value if isinstance(start, Literal) else None, expressions.index_types_of(out)
         )
@@ -211,7 +231,21 @@ class _Query:
             return self.accumulate(lhs, value, op, start, order, out, ftype, shape)
         else:
             body = self.loops(Assign(Access(Variable("R", ftype), self.indices(out)), op, value), order)
-        return Step("kernel", lhs.name, expressions.operands, ftype, _program(Variable("R", ftype), start, body), shape)
+        return self.step("kernel", lhs, ftype, _program(Variable("R", ftype), start, body), shape)
+
+    def step(
+        self,
+        kind: str,
+        lhs: Alias,
+        ftype: FType,
+        program: Block,
+        shape: tuple[int | tuple[int, int], ...],
+        combine: Operator | None = None,
+    ) -> Step:
+        names = tuple(variable.name for variable in self.expressions.variables.values())
+        given = tuple(self.given.items())
+        operands = self.expressions.operands
+        return Step(kind, lhs.name, operands, ftype, program, shape, (), combine, names, given)
 
     def indices(self, fields: tuple[Field, ...]) -> tuple[Index, ...]:
         return tuple(self.expressions.index(field) for field in fields)
@@ -221,9 +255,14 @@ class _Query:
 
     def loops(self, body: LoopNode, order: tuple[Field, ...]) -> LoopNode:
         for field in reversed(order):
-            place = self.extent(field)
-            size = Literal(np.int64(place)) if isinstance(place, int) else None
-            body = Loop(self.expressions.index(field), size, body)
+            place, index = self.extent(field), self.expressions.index(field)
+            size: LoopNode | None = None
+            if isinstance(place, int):
+                size = Literal(np.int64(place))
+            elif index not in self.bound:  # the operands that have this mode dropped out of the expression
+                size = Value(f"n_{index.name}", np.dtype(np.int64))
+                self.given[index.name] = place
+            body = Loop(index, size, body)
         return body
 
     def with_workspace(
@@ -260,15 +299,9 @@ class _Query:
         """Append every contribution with its coordinates; the runtime sorts and combines them."""
         loose = ftype.as_coo()
         lhs_access = Access(Variable("R", loose), self.indices(out))
-        body = self.loops(Assign(lhs_access, operator("overwrite"), _cast(value, ftype.dtype)), order)
+        body = self.loops(Assign(lhs_access, operator("overwrite"), as_dtype(value, ftype.dtype)), order)
         program = _program(Variable("R", loose), start, body)
-        return Step("accumulate", lhs.name, self.expressions.operands, ftype, program, shape, combine=op)
-
-
-def _cast(node: LoopNode, dtype: np.dtype[Any]) -> LoopNode:
-    from pyfinch.loops.simplify import as_dtype
-
-    return as_dtype(node, dtype)
+        return self.step("accumulate", lhs, ftype, program, shape, op)
 
 
 def _scattered(order: tuple[Field, ...], out: tuple[Field, ...]) -> tuple[Field, ...]:

@@ -36,8 +36,7 @@ field(j), field(i))), field(j), field(i)))
     copies: Copies = {}
     walk = Rewrite(Postwalk(lambda node: _concordant(node, copies, names)))
     changed = [
-        statement if isinstance(statement, Produces) else walk(statement)
-        for statement in flatten_plans(plan).bodies
+        statement if isinstance(statement, Produces) else walk(statement) for statement in flatten_plans(plan).bodies
     ]
     bodies: list[LogicNode] = []
     for statement in changed:

@@ -109,12 +109,7 @@ def _cells(program: LogicNode, fields_of: FieldsOf) -> tuple[_Cell, list[_Cell]]
                 below.append(cells[child])
             cells[term] = cell_of(term, below, len(terms) - 1 - place)
     root = cells[program] if program in cells else cell_of(program, [], 0)
-    above = {
-        id(cell): cell
-        for term in holding
-        if isinstance(term, Aggregate)
-        for cell in cells[term].above.values()
-    }
+    above = {id(cell): cell for term in holding if isinstance(term, Aggregate) for cell in cells[term].above.values()}
     return root, list(above.values())
 
 

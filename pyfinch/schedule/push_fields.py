@@ -68,9 +68,7 @@ def _push_relabel(node: LogicNode, fields_of: FieldsOf) -> LogicNode | None:
             names = dict(zip(fields_of(below), new, strict=True))
             # A bound field must not be caught by a new name that equals its own.
             bound = {idx: _apart(idx, new) for idx in idxs}
-            return Aggregate(
-                op, init, Relabel(arg, _renamed(fields_of(arg), names | bound)), _renamed(idxs, bound)
-            )
+            return Aggregate(op, init, Relabel(arg, _renamed(fields_of(arg), names | bound)), _renamed(idxs, bound))
         case Relabel(arg, _):
             return Relabel(arg, new)
         case Reorder(arg, idxs):

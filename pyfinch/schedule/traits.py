@@ -200,19 +200,14 @@ def _map_trait(
         if all(trait is kind for trait in own):
             return kind
         # At a slice that these arguments do not store, whatever the others hold.
-        fixed = [
-            arg.fill if arg.constant or trait is kind else None
-            for arg, trait in zip(args, traits, strict=True)
-        ]
+        fixed = [arg.fill if arg.constant or trait is kind else None for arg, trait in zip(args, traits, strict=True)]
         if apply_to_fills(op, fixed, dtypes) is fill:
             return kind
         return Trait.DENSE
     return Trait.DENSE if Trait.DENSE in own else Trait.EXTRUDE
 
 
-def _aggregate(
-    op: Operator, init: Rep, arg: LogicNode, dropped: tuple[Field, ...], reps: Mapping[Term, Rep]
-) -> Rep:
+def _aggregate(op: Operator, init: Rep, arg: LogicNode, dropped: tuple[Field, ...], reps: Mapping[Term, Rep]) -> Rep:
     """A reduction.
 
     The result's fill is the init. Its fields keep their traits if reducing the argument's fill gives the
@@ -248,9 +243,7 @@ def _collected(idx: Field, rep: Rep, kept: tuple[Field, ...], leaves: Sequence[R
     for over in rep.idxs[rep.idxs.index(idx) + 1 :]:
         if over in kept or rep.trait(over) is not Trait.DENSE:
             continue
-        if any(
-            idx in leaf.idxs and leaf.trait(idx) is Trait.SPARSE and over not in leaf.idxs for leaf in leaves
-        ):
+        if any(idx in leaf.idxs and leaf.trait(idx) is Trait.SPARSE and over not in leaf.idxs for leaf in leaves):
             continue  # a mask of the result itself, as in SDDMM
         others = [leaf for leaf in leaves if over in leaf.idxs and idx not in leaf.idxs]
         selected = any(Trait.SPARSE in leaf.traits for leaf in others)
@@ -284,9 +277,7 @@ def _reorder(rep: Rep, idxs: tuple[Field, ...]) -> Rep:
         if trait is Trait.DENSE:
             if any(rep.trait(other) is Trait.SPARSE and other not in before for other in new[:place]):
                 trait = Trait.SPARSE
-        elif (
-            trait is Trait.SPARSE and place == 0 and any(rep.trait(other) is Trait.DENSE for other in before)
-        ):
+        elif trait is Trait.SPARSE and place == 0 and any(rep.trait(other) is Trait.DENSE for other in before):
             trait = Trait.DENSE
         traits[idx] = trait
     return replace(rep, idxs=idxs, traits=tuple([traits.get(idx, Trait.EXTRUDE) for idx in idxs]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pyfinch.algebra.values import is_special
 from pyfinch.backends.base import Availability, Scheduled
@@ -34,11 +35,24 @@ class NumbaBackend:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A step and its kernel."""
+    """A step and its kernel.
+
+    ``picks`` are the step's operands that the kernel reads, in its order, where these are not just all of them.
+    """
 
     step: Step
     kernel: Kernel | None
     last_use: tuple[str, ...]
+    picks: tuple[int, ...] | None
+
+
+def _ready(step: Step, last_use: tuple[str, ...]) -> _Ready:
+    if step.program is None:
+        return _Ready(step, None, last_use, None)
+    kernel = kernel_for(step.program)
+    picks = tuple(step.variables.index(variable.name) for variable in kernel.source.operands)
+    plain = picks == tuple(range(len(step.operands))) and not step.given
+    return _Ready(step, kernel, last_use, None if plain else picks)
 
 
 class NumbaExecutable:
@@ -55,11 +69,7 @@ class NumbaExecutable:
             for name in step.operands:
                 last[name] = k
         self.steps = [
-            _Ready(
-                step,
-                None if step.program is None else kernel_for(step.program),
-                tuple(name for name, at in last.items() if at == k and name not in kept),
-            )
+            _ready(step, tuple(name for name, at in last.items() if at == k and name not in kept))
             for k, step in enumerate(plan.steps)
         ]
 
@@ -104,7 +114,12 @@ class NumbaExecutable:
         if step.kind == "permute":
             return permute(operands[0], step.order, step.ftype)
         assert ready.kernel is not None
-        result = ready.kernel(operands, shape)
+        if ready.picks is None:
+            result = ready.kernel(operands, shape)
+        else:
+            given: dict[str, Any] = {name: _extent(operands, place) for name, place in step.given}
+            given.update(zip(step.variables, operands, strict=True))
+            result = ready.kernel([operands[k] for k in ready.picks], shape, given)
         if step.combine is not None:
             return combine(result, step.combine, step.ftype)
         return result

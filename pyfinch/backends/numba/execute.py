@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,13 @@ def evaluate(node: LoopNode, tensors: dict[str, Tensor]) -> np.generic:
     return done[node]  # type: ignore[no-any-return]
 
 
-def run(kernel: Kernel, source: KernelSource, tensors: Sequence[Tensor], shape: tuple[int, ...]) -> Tensor:
+def run(
+    kernel: Kernel,
+    source: KernelSource,
+    tensors: Sequence[Tensor],
+    shape: tuple[int, ...],
+    given: Mapping[str, Any] | None = None,
+) -> Tensor:
     """Run a kernel.
 
     Parameters
@@ -58,19 +64,24 @@ def run(kernel: Kernel, source: KernelSource, tensors: Sequence[Tensor], shape: 
         The operands, in the order of ``source.operands``.
     shape
         The result's extents in storage order, outermost first.
+    given
+        The extents of loops that no operand tells, by index, and any tensors, by name, that only the result's
+        initial value depends on.
     """
-    return _Run(source, tensors, shape).run(kernel)
+    return _Run(source, tensors, shape, given or {}).run(kernel)
 
 
 class _Run:
-    def __init__(self, source: KernelSource, tensors: Sequence[Tensor], shape: tuple[int, ...]) -> None:
-        self.source, self.tensors, self.shape = source, tensors, shape
+    def __init__(
+        self, source: KernelSource, tensors: Sequence[Tensor], shape: tuple[int, ...], given: Mapping[str, Any]
+    ) -> None:
+        self.source, self.tensors, self.shape, self.given = source, tensors, shape, given
         assert isinstance(source.result.type, FType)
         self.ftype = source.result.type
         if isinstance(source.init, Literal) and not source.promises:
             self.init: np.generic = source.init.value
         else:
-            by_name = {var.name: tensor for var, tensor in zip(source.operands, tensors, strict=True)}
+            by_name = {**given, **{var.name: t for var, t in zip(source.operands, tensors, strict=True)}}
             self.init = evaluate(source.init, by_name)
             for fill, promised in source.promises:
                 if not same_value(evaluate(fill, by_name), promised):
@@ -83,6 +94,8 @@ class _Run:
         if isinstance(place, int):
             return place
         k, slot = place
+        if k == "given":
+            return int(self.given[slot])
         size: int = self.tensors[k].storage_shape[slot]
         return size
 

@@ -36,6 +36,7 @@ from pyfinch.loops.nodes import (
     Loop,
     LoopNode,
     Sieve,
+    Value,
     Variable,
     Yield,
 )
@@ -48,8 +49,8 @@ __all__ = ["Argument", "KernelSource", "build"]
 class Argument:
     """One argument of a kernel: where the runtime gets it (``kind`` and its parts) and its Numba type in words.
 
-    Kinds: ``lo hi state``; ``buffer tensor level number``; ``fill tensor``; ``extent tensor slot``; ``init``;
-    ``result level number``; ``workspace name number dtype extent``.
+    Kinds: ``lo hi state``; ``buffer tensor level number``; ``fill tensor``; ``extent tensor slot`` or
+    ``extent given index``; ``init``; ``result level number``; ``workspace number dtype extent``.
     """
 
     name: str
@@ -97,7 +98,14 @@ def build(program: Block) -> KernelSource:
     match program:
         case Block((Declare(Variable() as result, init), body, Freeze(), Yield((_,)))):
             _check_writes(result, body)
-            return _Builder(program, result, init, body).build()
+            builder = _Builder(program, result, init, body)
+            source = builder.build()
+            if source.counted & builder.written[result].direct:
+                # a level's pointers hold counts on all ways through the program, or on none
+                builder = _Builder(program, result, init, body)
+                builder.written[result].counted |= source.counted
+                source = builder.build()
+            return source
     raise ScheduleError("a kernel needs: declare the result, one statement, freeze, return")
 
 
@@ -156,6 +164,8 @@ class _Builder:
             if isinstance(term, Loop):
                 if isinstance(term.extent, Literal):
                     where[term.index] = int(term.extent.value)
+                elif isinstance(term.extent, Value):
+                    where[term.index] = ("given", term.index.name)
                 elif term.index not in where:
                     raise ScheduleError(f"nothing gives the extent of the loop over {term.index.name}")
         names = {idx: str(w) if isinstance(w, int) else f"n_{idx.name}" for idx, w in where.items()}

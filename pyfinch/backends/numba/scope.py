@@ -17,8 +17,9 @@ class Written:
     """A tensor that the kernel writes: the result, or a workspace.
 
     ``counters`` maps each appending level to the variable that counts its entries; ``counted`` are the levels whose
-    pointers hold counts until the runtime sums them; ``prefilled`` says that values must hold the initial value
-    before the kernel runs; ``mirror`` is the operand whose structure the result shares.
+    pointers hold counts until the runtime sums them, ``direct`` those whose pointers are written as they are;
+    ``prefilled`` says that values must hold the initial value before the kernel runs; ``mirror`` is the operand whose
+    structure the result shares.
     """
 
     var: Variable
@@ -27,6 +28,7 @@ class Written:
     workspace: bool = False
     counters: dict[int, str] = field(default_factory=dict)
     counted: set[int] = field(default_factory=set)
+    direct: set[int] = field(default_factory=set)
     prefilled: bool = False
     mirror: Variable | None = None
     drop_fill: bool = False

@@ -6,7 +6,7 @@ import ast
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,17 +56,22 @@ class Kernel:
         self._seen = False
         self._lock = threading.Lock()
 
-    def __call__(self, tensors: Sequence[Tensor], shape: tuple[int, ...]) -> Tensor:
-        """Run on operands in the order of ``source.operands``; ``shape`` is the result's, in storage order."""
+    def __call__(
+        self, tensors: Sequence[Tensor], shape: tuple[int, ...], given: Mapping[str, Any] | None = None
+    ) -> Tensor:
+        """Run on operands in the order of ``source.operands``; ``shape`` is the result's, in storage order.
+
+        ``given`` is as for `pyfinch.backends.numba.execute.run`.
+        """
         function = self._compiled
         if function is None:
             mode = _mode()
             first, self._seen = not self._seen, True
             if mode == "never" or (mode == "auto" and first and self.work(tensors) <= SMALL):
                 with np.errstate(all="ignore"):
-                    return run(self.plain(), self.source, tensors, shape)
+                    return run(self.plain(), self.source, tensors, shape, given)
             function = self.compiled()
-        return run(function, self.source, tensors, shape)
+        return run(function, self.source, tensors, shape, given)
 
     def user_operators(self) -> list[UserOperator]:
         """The operators of users that the program applies."""

@@ -7,14 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyfinch.algebra.carriers import ValueOperator
 from pyfinch.algebra.term import postorder, preorder
 from pyfinch.api.lazy import LazyTensor
 from pyfinch.api.tensor import Tensor
-from pyfinch.backends.base import Executable, Scheduled, get_backend, get_scheduler
+from pyfinch.backends.base import BrokenPromise, Executable, Scheduled, get_backend, get_scheduler
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Element
 from pyfinch.formats.tensor import Tensor as StorageTensor
-from pyfinch.logic.nodes import Alias, Deferred, Field, LogicNode, Plan, Produces, Query, Reorder, fields
+from pyfinch.logic.nodes import (
+    Alias,
+    Deferred,
+    Field,
+    Immediate,
+    LogicNode,
+    MapJoin,
+    Plan,
+    Produces,
+    Query,
+    Reorder,
+    fields,
+)
 
 __all__ = ["Ready", "compute_all", "in_order", "prepare", "program_of"]
 
@@ -65,10 +78,11 @@ _scheduled: dict[tuple[Plan, str], Scheduled] = {}
 _lock = threading.Lock()
 
 
-def program_of(lazies: Sequence[LazyTensor]) -> tuple[Plan, tuple[str, ...]]:
+def program_of(lazies: Sequence[LazyTensor], *, promises: bool = True) -> tuple[Plan, tuple[str, ...]]:
     """The canonical program of some lazy tensors, and the old names of its deferred tables in their new order.
 
-    Names are numbered by first appearance, so equal computations have one program.
+    Names are numbered by first appearance, so equal computations have one program. Without ``promises`` it says
+    nothing of fills that only the numbers at hand give, and so serves all numbers.
     """
     queries, results = [], []
     for k, x in enumerate(lazies):
@@ -77,10 +91,10 @@ def program_of(lazies: Sequence[LazyTensor]) -> tuple[Plan, tuple[str, ...]]:
         queries.append(Query(Alias(f"result {k}"), Reorder(x.expr, order)))
         results.append(Alias(f"result {k}"))
     plan = Plan((*queries, Produces(tuple(results))))
-    return _canonical(plan)
+    return _canonical(plan, promises)
 
 
-def _canonical(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
+def _canonical(plan: Plan, promises: bool) -> tuple[Plan, tuple[str, ...]]:
     names: dict[LogicNode, LogicNode] = {}
     deferred: list[str] = []
     counts = [0, 0]
@@ -96,23 +110,41 @@ def _canonical(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
             case Deferred(name, kind):
                 names[node] = Deferred(f"T{len(deferred)}", kind)
                 deferred.append(name)
-    return _renamed(plan, names), tuple(deferred)
+    return _renamed(plan, names, promises), tuple(deferred)
 
 
-def _renamed(plan: Plan, names: dict[LogicNode, LogicNode]) -> Plan:
+def _renamed(plan: Plan, names: dict[LogicNode, LogicNode], promises: bool) -> Plan:
     done: dict[Any, Any] = dict(names)
     for node in postorder(plan):
-        if node not in done:
+        if node in done:
+            continue
+        if not promises and _is_promise(node):
+            done[node] = done[node.children[1]]
+        else:
             done[node] = node.with_children([done[child] for child in node.children])
     result: Plan = done[plan]
     return result
 
 
+def _is_promise(node: Any) -> bool:
+    match node:
+        case MapJoin(Immediate(ValueOperator(name="known_fill")), _):
+            return True
+    return False
+
+
 def prepare(
-    lazies: Sequence[LazyTensor], backend: str | None = None, scheduler: str | None = None
+    lazies: Sequence[LazyTensor],
+    backend: str | None = None,
+    scheduler: str | None = None,
+    *,
+    promises: bool = True,
 ) -> tuple[Ready, tuple[str, ...]]:
-    """The compiled program of some lazy tensors, and which operands it takes."""
-    program, deferred = program_of(lazies)
+    """The compiled program of some lazy tensors, and which operands it takes.
+
+    With ``promises`` it may raise `BrokenPromise` when it is called with other numbers; without, it takes any.
+    """
+    program, deferred = program_of(lazies, promises=promises)
     chosen = get_backend(backend)
     name, schedule = get_scheduler(scheduler)
     orders = tuple(x.order for x in lazies)
@@ -137,4 +169,8 @@ def compute_all(
     together: dict[str, StorageTensor] = {}
     for x in lazies:
         together.update(x.operands)
-    return ready([together[name] for name in deferred])
+    try:
+        return ready([together[name] for name in deferred])
+    except BrokenPromise:
+        ready, deferred = prepare(lazies, backend, scheduler, promises=False)
+        return ready([together[name] for name in deferred])

@@ -152,7 +152,7 @@ def _entry(operands: Sequence[Tensor], build: Builder, dense: Dense | None) -> A
     lazy = build(*lazies)  # also checks shapes and dtypes for NumPy
     if dense is not None and all(is_dense(x.ftype) or not x.ndim for x in operands):
         return _DENSE
-    ready, deferred = prepare([lazy])
+    ready, deferred = prepare([lazy], promises=False)
     places = {f"t{id(x)}": k for k, x in reversed(list(enumerate(operands)))}
     constants: list[Tensor] = []
     for name in deferred:

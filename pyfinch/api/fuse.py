@@ -16,7 +16,7 @@ from pyfinch.api.creation import leaves, rebuilt
 from pyfinch.api.eager import TRACING, Tracing, as_number, as_operand
 from pyfinch.api.lazy import LazyTensor, NeedsValueError, table
 from pyfinch.api.tensor import Tensor, number, wrapped
-from pyfinch.backends.base import current
+from pyfinch.backends.base import BrokenPromise, current
 from pyfinch.formats.tensor import Tensor as StorageTensor
 
 __all__ = ["fuse"]
@@ -76,18 +76,31 @@ def fuse(func: _F | None = None, /, *, backend: str | None = None, scheduler: st
 class _Trace:
     """A traced call: its program, where each operand comes from, and the shape of what it returns."""
 
-    __slots__ = ("constants", "ready", "returned", "sources")
+    __slots__ = ("constants", "general", "ready", "returned", "sources")
 
     def __init__(
-        self, ready: Ready | None, sources: tuple[int, ...], constants: tuple[Tensor, ...], returned: Any
+        self,
+        ready: Ready | None,
+        sources: tuple[int, ...],
+        constants: tuple[Tensor, ...],
+        returned: Any,
+        general: Callable[[], Ready] | None,
     ) -> None:
         self.ready, self.sources, self.constants, self.returned = ready, sources, constants, returned
+        self.general = general  # makes the program that takes any numbers
 
     def __call__(self, operands: Sequence[Tensor]) -> Any:
         if self.ready is None:
             return rebuilt(self.returned, iter(()))
         given = (*operands, *self.constants)
-        return rebuilt(self.returned, iter(self.ready([given[source] for source in self.sources])))
+        chosen = [given[source] for source in self.sources]
+        try:
+            results = self.ready(chosen)
+        except BrokenPromise:
+            assert self.general is not None
+            self.ready = self.general()
+            results = self.ready(chosen)
+        return rebuilt(self.returned, iter(results))
 
 
 class _Fused:
@@ -147,7 +160,7 @@ class _Fused:
             TRACING.reset(token)
         results = leaves(returned)
         if not results:
-            return _Trace(None, (), (), returned), False
+            return _Trace(None, (), (), returned, None), False
         together: dict[str, StorageTensor] = {}
         for x in results:
             together.update(x.operands)
@@ -162,8 +175,13 @@ class _Fused:
         # Constants that pyfinch made follow from the key; a tensor from elsewhere (an object's attribute) may
         # be another one next time.
         # Without operands, which a trace must not keep alive.
-        stubs = iter([LazyTensor(x.expr, x.shape, x.dtype, x.order, x.sparse, {}) for x in results])
-        return _Trace(ready, sources, tuple(constants), rebuilt(returned, stubs)), not tracing.foreign
+        stubs = [LazyTensor(x.expr, x.shape, x.dtype, x.order, x.sparse, {}) for x in results]
+
+        def general() -> Ready:
+            return prepare(stubs, self.backend, self.scheduler, promises=False)[0]
+
+        trace = _Trace(ready, sources, tuple(constants), rebuilt(returned, iter(stubs)), general)
+        return trace, not tracing.foreign
 
 
 class _Call:

@@ -16,7 +16,9 @@ import numpy as np
 from pyfinch.algebra import operators as ops
 from pyfinch.algebra.dtypes import check_dtype
 from pyfinch.algebra.errors import DTypeError, PyFinchError, ShapeError
+from pyfinch.algebra.fixed import fixed_result
 from pyfinch.algebra.operators import Operator
+from pyfinch.algebra.values import is_special
 from pyfinch.api.methods import ArrayMethods, boxed, is_asked_by_scipy
 from pyfinch.api.tensor import dense_tensor
 from pyfinch.formats.format import FType
@@ -67,11 +69,14 @@ class LazyTensor(ArrayMethods):
         Whether an operand with a sparse level determines `order`.
     operands : Mapping of str to Tensor
         The tensors that the deferred tables in `expr` stand for.
+    fill, static : NumPy scalar or None
+        The fill value, and the same where it is part of the program. A fill that depends on run-time numbers is not
+        static even where it comes out special; None is a fill that is not known.
     weak : type or None
         The Python type whose rules of promotion it follows, if it stands for a Python number.
     """
 
-    __slots__ = ("__weakref__", "dtype", "expr", "operands", "order", "shape", "sparse", "weak")
+    __slots__ = ("__weakref__", "dtype", "expr", "fill", "operands", "order", "shape", "sparse", "static", "weak")
 
     def __init__(
         self,
@@ -81,7 +86,11 @@ class LazyTensor(ArrayMethods):
         order: tuple[int, ...],
         sparse: bool,
         operands: Mapping[str, Tensor],
+        fill: Any = None,
+        static: Any = None,
     ) -> None:
+        self.fill = fill
+        self.static = static
         self.expr = expr
         self.shape = shape
         self.dtype = dtype
@@ -161,7 +170,12 @@ def table(tensor: Tensor, name: str | None = None) -> LazyTensor:
     expr: LogicNode = Table(Deferred(name, ftype), storage)
     if storage != fields[::-1]:
         expr = Reorder(expr, fields[::-1])
-    return LazyTensor(_shared(expr), tensor.shape, tensor.dtype, ftype.mode_order, is_sparse(ftype), {name: tensor})
+    operands = {name: tensor}
+    # a number's value is its fill, and known only at run time
+    fill, static = (tensor.fill_value, ftype.fill) if tensor.ndim else (tensor.buffers[0][0][0], None)
+    return LazyTensor(
+        _shared(expr), tensor.shape, tensor.dtype, ftype.mode_order, is_sparse(ftype), operands, fill, static
+    )
 
 
 def is_sparse(ftype: FType) -> bool:
@@ -225,7 +239,26 @@ def map_join(op: Operator, args: Sequence[LazyTensor | np.generic], dtype: DType
     result_dtype = dtype or op.result_dtype(*[arg.dtype for arg in args])
     expr = Reorder(MapJoin(Immediate(op), tuple(parts)), fields[::-1])
     order, sparse = _common_order(lazies, shape)
-    return LazyTensor(_shared(expr), shape, result_dtype, order, sparse, merged(lazies))
+    fill, static = _fill_of(op, args, result_dtype)
+    if sparse and static is None and fill is not None and is_special(fill):
+        expr = Reorder(MapJoin(Immediate(ops.known_fill(fill)), (expr,)), fields[::-1])
+        static = fill
+    return LazyTensor(_shared(expr), shape, result_dtype, order, sparse, merged(lazies), fill, static)
+
+
+def _fill_of(op: Operator, args: Sequence[LazyTensor | np.generic], dtype: DType) -> tuple[Any, Any]:
+    """The fill of an elementwise result, and the same where the program tells it."""
+    fills = [arg.fill if isinstance(arg, LazyTensor) else arg for arg in args]
+    statics = [arg.static if isinstance(arg, LazyTensor) else arg if is_special(arg) else None for arg in args]
+    cast = ops.cast(dtype)
+    try:
+        static = fixed_result(op, statics, [arg.dtype for arg in args])
+        if static is not None:
+            static = cast(static)
+            return static, static
+        return (None if any(fill is None for fill in fills) else cast(op(*fills))), None
+    except (ArithmeticError, ValueError, TypeError):  # a user's operator that does not take the fills
+        return None, None
 
 
 def _placed(x: LazyTensor, fields: tuple[Field, ...], shape: tuple[int, ...]) -> LogicNode:
@@ -265,7 +298,9 @@ def aggregate(op: Operator, init: np.generic, x: LazyTensor, axes: Sequence[int]
         shape = tuple(x.shape[axis] for axis in kept)
         order = tuple(kept.index(axis) for axis in x.order if axis in kept)
     expr = Reorder(expr, new[::-1])
-    return LazyTensor(_shared(expr), shape, init.dtype, order, x.sparse, x.operands)
+    return LazyTensor(
+        _shared(expr), shape, init.dtype, order, x.sparse, x.operands, init, init if is_special(init) else None
+    )
 
 
 def relabeled(x: LazyTensor, sources: Sequence[int | None], *, dropped: Sequence[int] = ()) -> LazyTensor:
@@ -283,7 +318,7 @@ def relabeled(x: LazyTensor, sources: Sequence[int | None], *, dropped: Sequence
     place = {source: d for d, source in enumerate(sources) if source is not None}
     order = tuple(place[mode] for mode in x.order if mode in place)
     order += tuple(d for d, source in enumerate(sources) if source is None)
-    return LazyTensor(_shared(expr), shape, x.dtype, order, x.sparse, x.operands)
+    return LazyTensor(_shared(expr), shape, x.dtype, order, x.sparse, x.operands, x.fill, x.static)
 
 
 def contract(
@@ -316,7 +351,8 @@ def contract(
     order = _product_order(operands, out)
     lazies = [x for x, _ in operands]
     dtype = init.dtype if reduced else ops.get(product.name).result_dtype(*[x.dtype for x in lazies])
-    return LazyTensor(_shared(expr), shape, dtype, order, any(x.sparse for x in lazies), merged(lazies))
+    fill, static = (init, init if is_special(init) else None) if reduced else _fill_of(product, lazies, dtype)
+    return LazyTensor(_shared(expr), shape, dtype, order, any(x.sparse for x in lazies), merged(lazies), fill, static)
 
 
 def _product_order(operands: Sequence[tuple[LazyTensor, Sequence[str]]], out: Sequence[str]) -> tuple[int, ...]:

@@ -163,7 +163,8 @@ class _Run:
     def assign(self, lhs: Access, op: Operator, value: Any) -> None:
         array = self.arrays[lhs.tensor]
         place = tuple(int(self.value(idx)) for idx in lhs.idxs)
-        array[place] = cast(array.dtype)(op(array[place], value))
+        dtype = op.result_dtype(array.dtype, np.asarray(value).dtype)
+        array[place] = cast(array.dtype)(self.call(op, [array[place], value], dtype))
 
     def logical(self, arg: LoopNode) -> Array:
         """A result in logical mode order."""

@@ -240,7 +240,8 @@ def parse_number(text: str) -> Any:
         return np.float32(text.replace("f", "e"))
     if mark == "e" or "." in digits:
         return np.float64(text)
-    return np.int64(text)
+    value = int(text)
+    return np.int64(value) if value < 2**63 else np.uint64(value)
 
 
 _CARRIERS: dict[str, Callable[..., Operator]] = {"initwrite": initwrite, "choose": choose, "known_fill": known_fill}

@@ -32,7 +32,6 @@ S, R = Deferred("s", F8), Deferred("r", F8)
         ("ifelse", (False, None, 2.0), 2.0),
         ("ifelse", (None, 2.0, 2.0), 2.0),
         ("ifelse", (True, None, 2.0), None),
-        ("+", (np.nan, None), np.nan),
         ("+", (2.0, 3.0), 5.0),
     ],
 )

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pyfinch.algebra.dtypes import SUPPORTED_DTYPES
@@ -94,6 +94,10 @@ def test_astype_and_refill(data, array_and_fill, dtype):
         with pytest.raises(DTypeError, match="imaginary"):
             tensor.astype(dtype)
         return
+    if array.dtype.kind in "fc" and dtype.kind in "iu":
+        # what a nan or a number out of range becomes depends on how NumPy vectorises
+        assume(bool(np.all(np.abs(np.append(array.real, fill)) <= 100)))
+        assume(dtype.kind == "i" or bool(np.all(np.append(array.real, fill) >= 0)))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = array.astype(dtype)

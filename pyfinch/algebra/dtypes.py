@@ -111,9 +111,7 @@ def from_julia_name(name: str) -> DT:
     try:
         return _FROM_JULIA[name]
     except KeyError:
-        raise DTypeError(
-            f"Julia type {name!r} has no dtype here; known are {', '.join(_FROM_JULIA)}"
-        ) from None
+        raise DTypeError(f"Julia type {name!r} has no dtype here; known are {', '.join(_FROM_JULIA)}") from None
 
 
 def constructor(dtype: Any) -> str:

@@ -39,6 +39,15 @@ class UserOperator(Operator):
     portable: bool = False
     options: tuple[tuple[str, Any], ...] = ()
 
+    def __call__(self, *args: Any) -> Any:
+        """Apply to scalars and arrays; a tensor among the arguments makes it a function of tensors, elementwise."""
+        for x in args:
+            applied = getattr(type(x), "__pyfinch_apply__", None)
+            if applied is not None:
+                self.check_arity(len(args))
+                return applied(self, args)
+        return Operator.__call__(self, *args)
+
     def __repr__(self) -> str:
         return f"<user operator {self.name}>"
 
@@ -114,9 +123,7 @@ def _law_key(value: Any) -> Any:
     return str(value) if isinstance(value, np.dtype) else value_key(as_scalar(value))
 
 
-def _make(
-    func: types.FunctionType, options: dict[str, Any], portable: bool, key: tuple[Any, ...]
-) -> UserOperator:
+def _make(func: types.FunctionType, options: dict[str, Any], portable: bool, key: tuple[Any, ...]) -> UserOperator:
     arity = _arity(func)
     name = options["name"] or func.__name__
     digest = hashlib.sha256(repr(key).encode()).hexdigest()[:12]

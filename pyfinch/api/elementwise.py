@@ -173,6 +173,10 @@ def apply(op: Operator, args: Sequence[Any]) -> Any:
     return run(given.static, operands, given.build(op), given.dense(op))
 
 
+# How an operator of the user's own, called with a tensor among its arguments, gets here.
+FUNCTIONS["apply"] = apply
+
+
 def _lazily(op: Operator, parts: Sequence[Any]) -> LazyTensor:
     lazies = [x if isinstance(x, LazyTensor | np.generic) else table(x) for x in parts]
     result = map_join(op, lazies)

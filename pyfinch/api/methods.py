@@ -73,6 +73,11 @@ class ArrayMethods:
 
         return pyfinch
 
+    @staticmethod
+    def __pyfinch_apply__(op: Any, args: Any) -> Any:
+        """An operator made by `pyfinch.operator` was called with a tensor among its arguments."""
+        return FUNCTIONS["apply"](op, args)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's ufuncs, and its arrays' and scalars' operators, run here."""
         function = FUNCTIONS.get(ufunc.__name__)

@@ -194,6 +194,22 @@ class Tensor:
         """Check everything again; raises as `from_buffers` does."""
         _validate(self.ftype, self.shape, self.buffers)
 
+    def check_ends(self) -> None:
+        """Check in constant time what somebody may have changed in buffers that they share: where fibers end.
+
+        Raises
+        ------
+        FormatError
+            If pointers lead beyond the entries.
+        """
+        for number, buffers in enumerate(self.buffers):
+            if len(buffers) > 1 and (buffers[0].item(0) != 0 or buffers[0].item(-1) > len(buffers[1])):
+                raise FormatError(
+                    f"{level_name(number, self.ftype.levels[number])}: ptr runs from {buffers[0][0]} to "
+                    f"{buffers[0][-1]}, but there are {len(buffers[1])} entries; the shared buffers of a tensor were "
+                    "changed: make it with copy=True"
+                )
+
     def to_coords(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Coordinates and values of the stored entries, in storage order.
 

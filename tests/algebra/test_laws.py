@@ -109,9 +109,7 @@ def test_repeat_law_equals_the_fold(op):
         folded = start
         for n in range(1, 5):
             folded = np.asarray(op(folded, x)).astype(dtype)
-            once = (
-                x if op.repeat == "idempotent" else op.repeat(x, op.count_dtype(dtype).type(n)).astype(dtype)
-            )
+            once = x if op.repeat == "idempotent" else op.repeat(x, op.count_dtype(dtype).type(n)).astype(dtype)
             assert close(folded, np.asarray(op(start, once)).astype(dtype)), (dtype, n)
 
 
@@ -123,11 +121,7 @@ def test_the_table_has_every_function_of_the_standard():
 
 def test_identity_depends_on_the_dtype():
     low = ops.get("minimum")
-    assert (
-        low.identity("int8") == 127
-        and low.identity("uint64") == 2**64 - 1
-        and low.identity("float32") == np.inf
-    )
+    assert low.identity("int8") == 127 and low.identity("uint64") == 2**64 - 1 and low.identity("float32") == np.inf
     assert ops.get("multiply").annihilator("float64") == 0.0
     assert ops.get("add").annihilator("int64") is None
     assert ops.get("add").is_annihilator(np.float64(-np.inf))
@@ -152,11 +146,7 @@ def test_operators_are_found_by_every_name_and_are_singletons():
     for op in ops.all_operators():
         assert ops.get(op.name) is op and ops.get(op.symbol, op.arity) is op
         assert pickle.loads(pickle.dumps(op)) is op and copy.deepcopy(op) is op
-    assert (
-        ops.get("-").arity == 2
-        and ops.get("-", 1) is ops.get("negative")
-        and ops.get("arccos") is ops.get("acos")
-    )
+    assert ops.get("-").arity == 2 and ops.get("-", 1) is ops.get("negative") and ops.get("arccos") is ops.get("acos")
     for op in (*CARRIERS, ops.cast("int8")):
         assert pickle.loads(pickle.dumps(op)) is op
     assert ops.initwrite(0) is not ops.initwrite(0.0) and ops.initwrite(-0.0) is not ops.initwrite(0.0)
@@ -194,9 +184,7 @@ def test_result_dtypes_follow_numpy():
 def test_choosers_templates_equal_their_calls(op, compiled):
     for dtype in (np.dtype("float64"), np.dtype("int64"), np.dtype("bool")):
         f = emitted(op, (dtype, dtype), compiled)
-        for a, b in itertools.product(
-            [*values(dtype), *([dtype.type("nan")] if dtype.kind == "f" else [])], repeat=2
-        ):
+        for a, b in itertools.product([*values(dtype), *([dtype.type("nan")] if dtype.kind == "f" else [])], repeat=2):
             assert np.array_equal(f(a, b), op(a, b), equal_nan=True)
 
 
@@ -266,9 +254,7 @@ def test_user_operator_pickles_and_has_laws():
 
 def test_values():
     assert same_value(np.nan, -np.nan) and not same_value(0.0, -0.0) and not same_value(1, True)
-    assert same_value(complex(np.nan, 1), complex(np.nan, 1)) and not same_value(
-        complex(np.nan, 1), complex(np.nan, 2)
-    )
+    assert same_value(complex(np.nan, 1), complex(np.nan, 1)) and not same_value(complex(np.nan, 1), complex(np.nan, 2))
     assert len({value_key(v) for v in (np.int64(1), np.float64(1), np.bool_(True), np.int8(1))}) == 4
     for v in (0, 1, True, -0.0, np.inf, -np.inf, np.nan, 1 + 0j):
         assert is_special(v)

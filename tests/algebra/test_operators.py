@@ -32,9 +32,7 @@ def samples(dtype: np.dtype) -> np.ndarray:
         return np.array([False, True])
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        raw = [0, 1, 2, 3, 7, info.max, info.max - 1, info.min] + (
-            [-1, -2, -5] if dtype.kind == "i" else [8, 65]
-        )
+        raw = [0, 1, 2, 3, 7, info.max, info.max - 1, info.min] + ([-1, -2, -5] if dtype.kind == "i" else [8, 65])
         return np.array(raw, dtype=dtype)
     real = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.0, 1e5, np.inf, -np.inf, np.nan]
     if dtype.kind == "f":
@@ -97,9 +95,7 @@ def agree(op, got, want, dtype):
     if dtype.kind == "f":
         if np.isnan(got) or np.isnan(want):
             return np.isnan(got) and np.isnan(want)
-        return np.isclose(
-            got, want, rtol=INEXACT if dtype.itemsize == 4 else 1e-12, atol=0 if want == 0 else 1e-300
-        )
+        return np.isclose(got, want, rtol=INEXACT if dtype.itemsize == 4 else 1e-12, atol=0 if want == 0 else 1e-300)
     if not (np.isfinite(got) and np.isfinite(want)):
         return not np.isfinite(got) and not np.isfinite(want)
     return np.isclose(

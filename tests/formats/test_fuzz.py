@@ -76,9 +76,7 @@ def spoil(rng, buffers, shape):
     array = buffers[i][j].copy()
     match rng.integers(8):
         case 0 if len(array):
-            array[rng.integers(len(array))] = (
-                rng.integers(-2, 7) if array.dtype != bool else rng.random() < 0.5
-            )
+            array[rng.integers(len(array))] = rng.integers(-2, 7) if array.dtype != bool else rng.random() < 0.5
         case 1:
             array = array[: rng.integers(len(array) + 1)]
         case 2:

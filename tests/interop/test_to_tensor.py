@@ -40,9 +40,7 @@ def test_numpy_arrays_are_shared_in_any_contiguous_order():
     assert to_tensor(np.asfortranarray(np.ones((2, 3)))).ftype.mode_order == (1, 0)
 
 
-@pytest.mark.parametrize(
-    "index", [np.s_[::2], np.s_[:, ::-1], np.s_[::-1], np.s_[:, 1:], np.s_[..., None], np.s_[1:1]]
-)
+@pytest.mark.parametrize("index", [np.s_[::2], np.s_[:, ::-1], np.s_[::-1], np.s_[:, 1:], np.s_[..., None], np.s_[1:1]])
 def test_numpy_arrays_of_any_stride(index):
     array = np.arange(24.0).reshape(2, 3, 4)[index]
     x = to_tensor(array)
@@ -59,9 +57,7 @@ def test_random_views(data):
     shape = tuple(data.draw(st.lists(st.integers(0, 4), max_size=4)))
     array = np.arange(int(np.prod(shape))).reshape(shape)
     array = array.transpose(data.draw(st.permutations(range(array.ndim))))
-    index = tuple(
-        data.draw(st.sampled_from([slice(None), slice(None, None, 2), slice(None, None, -1)])) for _ in shape
-    )
+    index = tuple(data.draw(st.sampled_from([slice(None), slice(None, None, 2), slice(None, None, -1)])) for _ in shape)
     x = to_tensor(array[index])
     x.validate()
     assert np.array_equal(x.todense(), array[index])
@@ -69,9 +65,7 @@ def test_random_views(data):
 
 def test_copy_argument():
     array = np.ones((2, 3))
-    assert shares(to_tensor(array).buffers[-1][0], array) and shares(
-        to_tensor(array, copy=False).buffers[-1][0], array
-    )
+    assert shares(to_tensor(array).buffers[-1][0], array) and shares(to_tensor(array, copy=False).buffers[-1][0], array)
     assert not shares(to_tensor(array, copy=True).buffers[-1][0], array)
     for bad in (array[:, ::2], [[1.0]], sp.lil_array(array)):
         with pytest.raises(ValueError, match="copy=False"):
@@ -159,9 +153,7 @@ def test_compressed_arrays_are_shared_both_ways(make, index):
     obj = make(example((5, 7)))
     obj.indices, obj.indptr = obj.indices.astype(index), obj.indptr.astype(index)
     x = to_tensor(obj)
-    for ours, theirs in zip(
-        (*x.buffers[1], x.buffers[2][0]), (obj.indptr, obj.indices, obj.data), strict=True
-    ):
+    for ours, theirs in zip((*x.buffers[1], x.buffers[2][0]), (obj.indptr, obj.indices, obj.data), strict=True):
         assert shares(ours, theirs) and ours.dtype == theirs.dtype
     assert x.ftype.levels[1] == SparseList(np.dtype(index), np.dtype(index))
     back = x.to_scipy()
@@ -287,9 +279,7 @@ def test_pydata_sparse(kind):
             if kind == "DOK" and fill != fill:
                 continue
             obj = (
-                coo.asformat({"COO": "coo", "GCXS": "gcxs", "DOK": "dok"}[kind])
-                if array.size or kind == "COO"
-                else coo
+                coo.asformat({"COO": "coo", "GCXS": "gcxs", "DOK": "dok"}[kind]) if array.size or kind == "COO" else coo
             )
             x = to_tensor(obj)
             x.validate()
@@ -301,11 +291,7 @@ def test_pydata_sparse_gcxs_by_columns_and_scalars():
     array = example((4, 6))
     obj = sparse.GCXS.from_numpy(array, compressed_axes=(1,))
     x = to_tensor(obj)
-    assert (
-        x.ftype.mode_order == (1, 0)
-        and np.array_equal(x.todense(), array)
-        and shares(x.buffers[2][0], obj.data)
-    )
+    assert x.ftype.mode_order == (1, 0) and np.array_equal(x.todense(), array) and shares(x.buffers[2][0], obj.data)
     assert to_tensor(sparse.COO.from_numpy(np.array(3.0))).todense() == 3.0
 
 

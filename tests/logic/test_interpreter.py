@@ -61,8 +61,7 @@ def test_reduction_over_nothing_is_the_init_and_keeps_its_dtype() -> None:
 def test_small_integers_accumulate_in_the_dtype_of_the_init() -> None:
     ones = np.full(1000, 100, np.int8)
     assert (
-        run("aggregate(immediate(+), immediate(0), table(deferred(A, nothing), field(i)), field(i))", A=ones)
-        == 100_000
+        run("aggregate(immediate(+), immediate(0), table(deferred(A, nothing), field(i)), field(i))", A=ones) == 100_000
     )
 
 

@@ -70,9 +70,7 @@ def apply(op: str, *args: Array) -> Array:
 def reduce(op: str, arg: Array, init: Any, *axes: int) -> Array:
     idxs = new_fields(arg.ndim)
     over = tuple(idxs[arg.ndim - 1 - axis] for axis in axes)
-    return subquery(
-        Aggregate(Immediate(get(op)), Immediate(init), Relabel(arg.node, idxs), over), arg.ndim - len(axes)
-    )
+    return subquery(Aggregate(Immediate(get(op)), Immediate(init), Relabel(arg.node, idxs), over), arg.ndim - len(axes))
 
 
 def transpose(arg: Array) -> Array:

@@ -106,9 +106,7 @@ def test_result_formats(array: Array, wanted: str, leaf: str) -> None:
 
 def test_an_intermediate_that_is_copied_into_columns_is_dense_over_columns() -> None:
     plan = schedule_default(program(apply("+", csr(), transpose(csr()))))
-    formats = [
-        str(q.rhs.tensor.value) for q in plan.bodies if isinstance(q, Query) and isinstance(q.rhs, Reformat)
-    ]
+    formats = [str(q.rhs.tensor.value) for q in plan.bodies if isinstance(q, Query) and isinstance(q.rhs, Reformat)]
     assert formats == [CSR.format(ZERO)] * 2
 
 

@@ -84,9 +84,7 @@ def test_our_plans_have_the_recorded_values_and_follow_their_grammar() -> None:
         for name, plan in schedule_trace(case.program)[1:]:
             validate(plan, STAGES[name])
         assert_same_value(evaluate(plan, case.tensors), case)
-        assert all(
-            isinstance(query.rhs, (Table, Reformat)) for query in plan.bodies if isinstance(query, Query)
-        )
+        assert all(isinstance(query.rhs, (Table, Reformat)) for query in plan.bodies if isinstance(query, Query))
 
 
 def test_recordings_follow_the_grammar_of_their_stage() -> None:

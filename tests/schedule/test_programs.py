@@ -170,9 +170,7 @@ def test_a_dag_of_bare_map_joins_with_transposes() -> None:
     node, _ = tensor("A", "csr").node, 2
     for _ in range(40):
         i, j = new_fields(2)
-        node = subquery(
-            MapJoin(Immediate(get("max")), (Relabel(node, (i, j)), Relabel(node, (j, i)))), 2
-        ).node
+        node = subquery(MapJoin(Immediate(get("max")), (Relabel(node, (i, j)), Relabel(node, (j, i)))), 2).node
     (result,) = evaluate(schedule_default(Plan((Query(Alias("R"), node), Produces((Alias("R"),))))), GIVEN)
     symmetric = np.maximum(INPUTS["A"], INPUTS["A"].T)
     np.testing.assert_array_equal(result, symmetric)

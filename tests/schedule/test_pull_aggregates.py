@@ -33,9 +33,7 @@ def pull(node: Term) -> Term | None:
         if not isinstance(arg, Aggregate):
             continue
         around = union(fields(other) for other in others)
-        lawful = laws.distributes(node.op.value, arg.op.value) and laws.annihilates(
-            node.op.value, arg.init.value
-        )
+        lawful = laws.distributes(node.op.value, arg.op.value) and laws.annihilates(node.op.value, arg.init.value)
         if lawful and len(around) == len(fields(arg)) and not set(around) & set(arg.idxs):
             args = (*node.args[:place], arg.arg, *node.args[place + 1 :])
             return Aggregate(arg.op, arg.init, MapJoin(node.op, args), arg.idxs)
@@ -74,9 +72,7 @@ def expressions(draw: st.DrawFn) -> LogicNode:
         match draw(st.integers(0, 3)):
             case 0:
                 bound = Field(f"k{number}")
-                inner = MapJoin(
-                    Immediate(get("*")), (arg, Table(Deferred("B", None), (bound, *fields(arg)[:1])))
-                )
+                inner = MapJoin(Immediate(get("*")), (arg, Table(Deferred("B", None), (bound, *fields(arg)[:1]))))
                 op, init = draw(st.sampled_from([("+", 0.0), ("+", 1.0), ("max", 0.0)]))
                 pool.append(Aggregate(Immediate(get(op)), Immediate(init), inner, (bound,)))
             case 1:

@@ -76,6 +76,8 @@ class _Run:
         self, source: KernelSource, tensors: Sequence[Tensor], shape: tuple[int, ...], given: Mapping[str, Any]
     ) -> None:
         self.source, self.tensors, self.shape, self.given = source, tensors, shape, given
+        for tensor in tensors:
+            tensor.check_ends()
         assert isinstance(source.result.type, FType)
         self.ftype = source.result.type
         if isinstance(source.init, Literal) and not source.promises:

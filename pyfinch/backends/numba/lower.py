@@ -202,15 +202,29 @@ class Lowerer:
 
     def repeatable(self, body: LoopNode, index: Index) -> bool:
         """Whether `repeat` finds a statement."""
-        return repeated(body, index, Value("", np.dtype(np.int64)), self.context) is not None
+        return repeated(self.counted(body), index, Value("", np.dtype(np.int64)), self.context) is not None
+
+    def counted(self, body: LoopNode) -> LoopNode:
+        """A nest of loops whose extents are named, so that `repeated` may do without the loops."""
+        nest: list[Index] = []
+        while isinstance(body, Loop):
+            nest.append(body.index)
+            body = body.body
+        for index in reversed(nest):
+            body = Loop(index, Value(self.extents[index], np.dtype(np.int64)), body)
+        return body
 
     def repeat(self, body: LoopNode, index: Index, count: str, scope: Scope) -> None:
         """Lower one statement equal to ``count`` times the body, if the count is not 0."""
         name = self.out.fresh("count")
         self.out.line(f"{name} = {count}")
-        once = repeated(body, index, Value(name, np.dtype(np.int64)), self.context)
+        once = repeated(self.counted(body), index, Value(name, np.dtype(np.int64)), self.context)
         assert once is not None
-        with self.out.block(f"if {name} > 0:"):
+        counts = [name]
+        while isinstance(body, Loop):
+            counts.append(self.extents[body.index])
+            body = body.body
+        with self.out.block(f"if {' and '.join(f'{count} > 0' for count in counts)}:"):
             inner = scope.inner()
             self.settle(once, inner)
             self.statement(once, inner)

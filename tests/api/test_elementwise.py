@@ -177,6 +177,23 @@ def test_user_operators():
     )
 
 
+def test_user_operators_are_functions_of_tensors():
+    @pf.operator
+    def excess(a, b):
+        return a - b if a > b else 0.0
+
+    a, b = np.array([[0.0, 2.0], [3.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 0.0]])
+    expected = np.maximum(a - b, 0)
+    agree(excess, [stored(a, "csr"), stored(b, "coo")], expected)
+    agree(lambda x: excess(x, 1.5), [stored(a, "csr")], np.maximum(a - 1.5, 0))
+    agree(lambda x: excess(b, x), [stored(a, "csr")], np.maximum(b - a, 0))
+    assert excess(3.0, 1.0) == 2.0
+    with pytest.raises(TypeError, match="2 argument"):
+        excess(stored(a, "csr"))
+    with pytest.raises(pf.ShapeError, match="excess"):
+        excess(stored(a, "csr"), np.ones(3))
+
+
 def test_a_new_number_compiles_nothing():
     from pyfinch.api import compute
 

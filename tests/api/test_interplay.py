@@ -86,12 +86,27 @@ def test_numpys_functions_run_here():
         (np.expand_dims(x, 1), A[:, None]),
         (np.tensordot(A, x, 1), A @ A),
         (np.broadcast_to(x, (2, 3, 3)), np.broadcast_to(A, (2, 3, 3))),
+        (np.clip(x, 1, 4), np.clip(A, 1, 4)),
+        (np.clip(x, None, 3), np.clip(A, None, 3)),
+        (np.round(x), np.round(A)),
     ]:
         assert isinstance(result, pf.Tensor)
         np.testing.assert_array_equal(result.todense(), expected)
     assert isinstance(np.sum(pf.lazy(x)), pf.LazyTensor)
     with pytest.raises(TypeError):
         np.median(x)
+    with pytest.raises(TypeError, match="initial"):
+        np.sum(x, initial=3)
+
+
+def test_shared_buffers_whose_ends_were_changed_reach_no_kernel():
+    for make in (sp.csr_array, sp.csc_array):
+        matrix = make(A)
+        x = pf.asarray(matrix)
+        matrix.indptr[-1] = 10**8
+        for call in (lambda x: x + 1.0, lambda x: x @ x, pf.sum, lambda x: x.T + x, pf.Tensor.todense):
+            with pytest.raises(pf.FormatError, match="copy=True"):
+                call(x)
 
 
 def test_sparse_tensors_do_not_become_dense_by_themselves():

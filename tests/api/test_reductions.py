@@ -72,6 +72,15 @@ def test_no_elements():
     assert pf.min(x, axis=1).shape == (0,)
 
 
+def test_huge_modes_are_not_walked():
+    n = 10**12  # visiting each row would take an hour
+    x = pf.Tensor.from_buffers("dcsr", (n, n), [([0, 2], [5, n - 1]), ([0, 1, 2], [7, 0]), ([3.0, -2.0],)])
+    for y in (x, x.to_format("coo"), x.to_format("dcsc")):
+        assert (float(y.max()), float(y.min())) == (3.0, -2.0)
+        assert float((y + 1.0).sum()) == float(n) * n
+        assert not bool(pf.all(y)) and bool(pf.any(y)) and bool(pf.all(y != 1.0))
+
+
 def test_axis_errors_name_the_axis():
     x = pf.eye(3)
     with pytest.raises(pf.ShapeError, match="axis 2"):

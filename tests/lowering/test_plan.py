@@ -116,3 +116,19 @@ def test_int32_results_widen_when_they_must(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_backend_is_available_without_importing_numba() -> None:
     assert NumbaBackend().available().available
+
+
+def test_a_plan_of_a_thousand_queries_schedules_and_runs() -> None:
+    """500 products and 500 sums that nothing can fuse away."""
+    a, b = sparse(0) * 0.3, sparse(1)
+    lazy_a, lazy_b = table(to_tensor(a)), table(to_tensor(b))
+    x, expected = lazy_a, a.toarray()
+    for _ in range(500):
+        x = product(x, lazy_a)
+        x = map_join(get("+"), [x, aggregate(get("max"), ZERO, x, (0, 1)), lazy_b])
+        expected = expected @ a.toarray()
+        expected = expected + max(expected.max(), 0) + b.toarray()
+    program, _ = program_of([x])
+    assert len(lower_plan(schedule_default(program)).steps) >= 1000
+    (result,) = compute_all([x])
+    np.testing.assert_allclose(result.todense(), expected, rtol=1e-9)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pyfinch.formats.format import format
+from pyfinch.formats.format import Format, format
+from pyfinch.formats.levels import Element
 from pyfinch.logic.json_form import from_json, numbered
 from pyfinch.logic.nodes import Aggregate, Alias, Field, LogicNode, Plan, Query, Reorder
 from pyfinch.schedule.common import statements
@@ -41,6 +42,11 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, str) else value
 
 
+def _open(fmt: Format) -> Format:
+    """The format without its leaf's fill, whose text tells no dtype."""
+    return Format((*fmt.levels[:-1], Element()), fmt.mode_order)
+
+
 def _array(data: Any) -> Any:
     return [_array(item) for item in data] if isinstance(data, list) else _number(data)
 
@@ -64,7 +70,7 @@ def _cases() -> Iterator[Case]:
             recording = json.load(stream)
         for case in recording["cases"]:
             types = {
-                name: format(tensor["format"]).specify(tensor["dtype"], _number(tensor["fill"]))
+                name: _open(format(tensor["format"])).specify(tensor["dtype"], _number(tensor["fill"]))
                 for name, tensor in case["tensors"].items()
             }
             yield Case(

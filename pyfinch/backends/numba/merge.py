@@ -15,6 +15,7 @@ as loops, or by the operator's repeat law as one statement.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -132,7 +133,7 @@ class Merge:
             assemble.reserve(self.lowerer, frame.index, frame.body, frame.scope, bound)
 
     def scalar(self, frame: Frame, fibers: list[Fiber]) -> bool:
-        """Whether the body is a scalar step on values: small enough to be written four times."""
+        """Whether the body is a scalar step on values: small enough to be written a few times."""
         if any(isinstance(term, Loop) for term in postorder(frame.body)):
             return False
         return all(
@@ -278,14 +279,18 @@ class Merge:
         out = self.lowerer.out
         pointers = [frame.pointers[fiber] for fiber in required]
         formula = _given(frame.formula, required)
+        if len(pointers) == 2 and not any(p.stepper.grouped for p in pointers):
+
+            def meet(coord: str) -> None:
+                children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1", coord) for p in pointers}
+                self.follow(frame, coord, children, optional, formula)
+
+            self.two(frame, pointers[0], pointers[1], meet, None)
+            return
         with out.block(f"while {' and '.join(p.more for p in pointers)}:"):
             heads = [out.let(f"{frame.index.name}_{k}", p.here) for k, p in enumerate(pointers)]
-            if len(heads) == 2:
-                test, coord = f"{heads[0]} == {heads[1]}", heads[0]
-            else:
-                coord = out.let(frame.index.name, _nested("max", heads))
-                test = " and ".join(f"{head} == {coord}" for head in heads)
-            with out.block(f"if {test}:"):
+            coord = out.let(frame.index.name, _nested("max", heads))
+            with out.block(f"if {' and '.join(f'{head} == {coord}' for head in heads)}:"):
                 ends = [self.group_end(p, coord) for p in pointers]
                 children = {
                     p.fiber: p.stepper.body.tail(p.at, end, coord) for p, end in zip(pointers, ends, strict=True)
@@ -294,33 +299,26 @@ class Merge:
                 for p, end in zip(pointers, ends, strict=True):
                     out.line(f"{p.at} = {end}")
             with out.block("else:"):
-                for k, p in enumerate(pointers):
-                    behind = heads[1 - k] if len(heads) == 2 else coord
-                    out.line(f"{p.at} += {heads[k]} < {behind}")
+                for head, p in zip(heads, pointers, strict=True):
+                    out.line(f"{p.at} += {head} < {coord}")
 
     def pair(self, frame: Frame, first: Fiber, second: Fiber) -> None:
         """Two operands, either may be absent: merge while both last, then two tails."""
         out = self.lowerer.out
         a, b = frame.pointers[first], frame.pointers[second]
-        with out.block(f"while {a.more} and {b.more}:"):
-            i = out.let(f"{frame.index.name}_0", a.here)
-            j = out.let(f"{frame.index.name}_1", b.here)
-            with out.block(f"if {i} == {j}:"):
-                children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1", i) for p in (a, b)}
-                self.step(frame, i, children, _given(frame.formula, [first, second]), False)
-                out.line(f"{a.at} += 1")
-                out.line(f"{b.at} += 1")
-            with out.block("else:"):
-                is_first = out.let("is_first", f"{i} < {j}")
-                is_second = out.let("is_second", f"{j} < {i}")
-                coord = out.let(frame.index.name, f"min({i}, {j})")
-                children = {
-                    first: _optional(a.stepper.body.tail(a.at, "", coord), is_first, readable=True),
-                    second: _optional(b.stepper.body.tail(b.at, "", coord), is_second, readable=True),
-                }
-                self.step(frame, coord, children, _alone(frame.formula, [first, second]), False)
-                out.line(f"{a.at} += {is_first}")
-                out.line(f"{b.at} += {is_second}")
+
+        def meet(coord: str) -> None:
+            children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1", coord) for p in (a, b)}
+            self.step(frame, coord, children, _given(frame.formula, [first, second]), False)
+
+        def pass_by(coord: str, is_first: str, is_second: str) -> None:
+            children = {
+                first: _optional(a.stepper.body.tail(a.at, "", coord), is_first, readable=True),
+                second: _optional(b.stepper.body.tail(b.at, "", coord), is_second, readable=True),
+            }
+            self.step(frame, coord, children, _alone(frame.formula, [first, second]), False)
+
+        self.two(frame, a, b, meet, pass_by)
         for pointer, other in ((a, second), (b, first)):
             rest = _without(frame.formula, other)
             if rest is False:
@@ -330,6 +328,60 @@ class Merge:
                 coord = out.let(frame.index.name, pointer.stepper.coordinate(at))
                 children = {pointer.fiber: pointer.stepper.body.tail(at, f"{at} + 1", coord)}
                 self.step(frame, coord, children, _given(rest, [pointer.fiber]), False)
+
+    def two(
+        self,
+        frame: Frame,
+        a: _Pointer,
+        b: _Pointer,
+        meet: Callable[[str], None],
+        pass_by: Callable[[str, str, str], None] | None,
+    ) -> None:
+        """Two pointers while both last, without a branch on which one is behind.
+
+        A scalar body is written twice: while neither pointer is at its last entry both next coordinates are loaded
+        ahead of the comparison, so that a step waits for a comparison and not for a load too.
+        """
+        out = self.lowerer.out
+        if self.scalar(frame, [a.fiber, b.fiber]):
+            with out.block(f"if {a.more} and {b.more}:"):
+                heads = [out.fresh(f"{frame.index.name}_{k}") for k in range(2)]
+                for head, p in zip(heads, (a, b), strict=True):
+                    out.line(f"{head} = {p.here}")
+                with out.block(f"while {a.at} + 1 < {a.end} and {b.at} + 1 < {b.end}:"):
+                    nexts = [out.let("ahead", p.stepper.coordinate(f"{p.at} + 1")) for p in (a, b)]
+                    self.compare(frame, a, b, heads, nexts, meet, pass_by)
+        with out.block(f"while {a.more} and {b.more}:"):
+            heads = [out.let(f"{frame.index.name}_{k}", p.here) for k, p in enumerate((a, b))]
+            self.compare(frame, a, b, heads, [], meet, pass_by)
+
+    def compare(
+        self,
+        frame: Frame,
+        a: _Pointer,
+        b: _Pointer,
+        heads: list[str],
+        nexts: list[str],
+        meet: Callable[[str], None],
+        pass_by: Callable[[str, str, str], None] | None,
+    ) -> None:
+        """One step of two pointers; ``nexts`` are the coordinates behind ``heads`` if they are loaded already."""
+        out = self.lowerer.out
+        i, j = heads
+        with out.block(f"if {i} == {j}:"):
+            meet(i)
+            for p in (a, b):
+                out.line(f"{p.at} += 1")
+            for head, ahead in zip(heads, nexts, strict=bool(nexts)):
+                out.line(f"{head} = {ahead}")
+        with out.block("else:"):
+            behind = [out.let("is_first", f"{i} < {j}"), out.let("is_second", f"{j} < {i}")]
+            if pass_by is not None:
+                pass_by(out.let(frame.index.name, f"min({i}, {j})"), *behind)
+            for p, is_behind in zip((a, b), behind, strict=True):
+                out.line(f"{p.at} += {is_behind}")
+            for head, ahead, is_behind in zip(heads, nexts, behind, strict=bool(nexts)):
+                out.line(f"{head} = {ahead} if {is_behind} else {head}")
 
     def union(self, frame: Frame, fibers: list[Fiber]) -> None:
         """Any number of operands, none required: always go to the least coordinate at hand."""

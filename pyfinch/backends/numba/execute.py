@@ -15,7 +15,7 @@ from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value
 
-__all__ = ["IndexOverflow", "evaluate", "run"]
+__all__ = ["IndexOverflow", "evaluate", "run", "writable"]
 
 Kernel = Callable[..., int]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -204,7 +204,7 @@ class _Run:
             parts: Any = argument.parts
             match argument.kind:
                 case "buffer":
-                    args.append(_writable(self.tensors[parts[0]].buffers[parts[1]][parts[2]]))
+                    args.append(writable(self.tensors[parts[0]].buffers[parts[1]][parts[2]]))
                 case "fill":
                     args.append(self.tensors[parts[0]].fill_value)
                 case "extent":
@@ -249,7 +249,7 @@ class _Run:
         return tuple(shape)
 
 
-def _writable(array: Array) -> Array:
+def writable(array: Array) -> Array:
     """The array, or a view of a read-only one that Numba types as writable; kernels never write operands."""
     if array.flags.writeable:
         return array

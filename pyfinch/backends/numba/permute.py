@@ -9,9 +9,10 @@ import numpy as np
 
 from pyfinch.algebra.operators import Operator
 from pyfinch.algebra.operators import get as operator
+from pyfinch.backends.numba.execute import writable
 from pyfinch.backends.numba.tiers import kernel_for
 from pyfinch.formats.format import FType
-from pyfinch.formats.levels import Dense
+from pyfinch.formats.levels import Dense, SparseList
 from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import (
     Access,
@@ -50,6 +51,9 @@ def permute(tensor: Tensor, order: tuple[int, ...], ftype: FType, *, prune: bool
     ftype
         The type of the result, whose modes are in storage order.
     """
+    is_large = tensor.nnz >= _LARGE and max(tensor.shape, default=0) <= 4 * tensor.nnz
+    if order == (1, 0) and is_large and tensor.buffers[-1] and ftype.levels[-1].buffer_names:
+        return copy(_transposed(tensor, ftype), ftype, prune=prune or _stores_all(tensor.ftype))
     coords, values = _storage_coords(tensor)
     shape = [tensor.shape[tensor.ftype.mode_order[slot]] for slot in order]
     prefix = len(order)
@@ -61,6 +65,21 @@ def permute(tensor: Tensor, order: tuple[int, ...], ftype: FType, *, prune: bool
         values = values[perm]
     loose = _coo(ftype, tuple(shape), tensor.fill_value, [coords[s] for s in order], values)
     return copy(loose, ftype, prune=prune or _stores_all(tensor.ftype))
+
+
+def _transposed(tensor: Tensor, ftype: FType) -> Tensor:
+    """A matrix stored by its inner slot: as lists of rows first, then as lists of columns."""
+    from pyfinch.backends.numba.compile import helper
+
+    level = ftype.as_coo().levels[0]
+    lists = (Dense(), SparseList(level.buffer_dtypes[0], level.buffer_dtypes[1]), ftype.levels[-1])
+    kind = FType(lists, (0, 1))
+    rows = copy(tensor, kind)
+    _, (ptr, idx), (val,) = rows.buffers
+    columns = rows.shape[1]
+    out_ptr, out_idx, out_val = np.zeros(columns + 2, ptr.dtype), np.empty_like(idx), np.empty_like(val)
+    helper("transpose_lists")(writable(ptr), writable(idx), writable(val), out_ptr, out_idx, out_val)
+    return Tensor._trusted(kind, (columns, rows.shape[0]), tensor.fill_value, ((), (out_ptr[:-1], out_idx), (out_val,)))
 
 
 def _storage_coords(tensor: Tensor) -> tuple[list[Array], Array]:

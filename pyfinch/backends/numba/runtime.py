@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["counting_order", "holds_other", "lower_bound", "sort_touched", "trailing_zeros"]
+__all__ = ["counting_order", "holds_other", "lower_bound", "sort_touched", "trailing_zeros", "transpose_lists"]
 
 # Numba specialises each function to the dtypes that it meets.
 Array = Any
@@ -91,3 +91,22 @@ def counting_order(keys: Array, starts: Array, order: Array) -> None:
         key = keys[k]
         order[starts[key]] = k
         starts[key] += 1
+
+
+def transpose_lists(ptr: Array, idx: Array, val: Array, out_ptr: Array, out_idx: Array, out_val: Array) -> None:
+    """The columns of a matrix stored by rows, each in order; ``out_ptr`` is zeros, two more than there are columns.
+
+    F. G. Gustavson, "Two Fast Algorithms for Sparse Matrices: Multiplication and Permuted Transposition", ACM
+    Transactions on Mathematical Software 4(3), 1978. ``out_ptr[:-1]`` are the pointers.
+    """
+    for p in range(idx.shape[0]):
+        out_ptr[np.uintp(idx[np.uintp(p)] + 2)] += 1
+    for j in range(2, out_ptr.shape[0]):
+        out_ptr[j] += out_ptr[j - 1]
+    for i in range(ptr.shape[0] - 1):
+        for p in range(ptr[i], ptr[i + 1]):
+            at = np.uintp(idx[np.uintp(p)] + 1)
+            to = out_ptr[at]
+            out_ptr[at] = to + 1
+            out_idx[np.uintp(to)] = i
+            out_val[np.uintp(to)] = val[np.uintp(p)]

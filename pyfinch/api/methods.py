@@ -18,6 +18,7 @@ __all__ = ["FUNCTIONS", "ArrayMethods", "boxed", "is_asked_by_scipy", "provides"
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _NUMPY_NAMES = {"transpose": "permute_dims"}
+_NUMPY_PARAMETERS = {"a_min": "min", "a_max": "max"}
 # Not subclasses: SciPy's dok_array is a dict.
 _FOREIGN = frozenset({str, bytes, dict, set, type(None)})
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -91,10 +92,20 @@ class ArrayMethods:
         if function is None or func.__module__ != "numpy":
             return NotImplemented
         bound = inspect.signature(func).bind(*args, **keywords).arguments
-        given = {name: value for name, value in bound.items() if value is not None and value is not np._NoValue}
-        parameters = inspect.signature(function).parameters.values()
-        count = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
+        given = {
+            _NUMPY_PARAMETERS.get(name, name): value
+            for name, value in bound.items()
+            if value is not None and value is not np._NoValue
+        }
+        parameters = inspect.signature(function).parameters
+        kinds = [p.kind for p in parameters.values()]
         values = list(given.values())
+        if inspect.Parameter.VAR_POSITIONAL in kinds:
+            return function(*values)
+        count = kinds.count(inspect.Parameter.POSITIONAL_ONLY)
+        unknown = set(list(given)[count:]) - parameters.keys()
+        if unknown:
+            raise TypeError(f"numpy.{func.__name__} of a pyfinch tensor takes no {', '.join(sorted(unknown))}")
         return function(*values[:count], **dict(list(given.items())[count:]))
 
     # ---------------------------------------------------------------------------------------- arithmetic

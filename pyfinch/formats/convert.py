@@ -37,6 +37,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 def to_coords(tensor: Tensor) -> tuple[Ints, NDArray[Any]]:
     """Coordinates (ndim, nnz) by logical mode, and values, of the stored entries in storage order."""
+    tensor.check_ends()
     dims = tensor.storage_shape
     pos: Ints = np.zeros(1, dtype=np.int64)
     columns: list[Ints] = []

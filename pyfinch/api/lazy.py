@@ -298,9 +298,18 @@ def aggregate(op: Operator, init: np.generic, x: LazyTensor, axes: Sequence[int]
         shape = tuple(x.shape[axis] for axis in kept)
         order = tuple(kept.index(axis) for axis in x.order if axis in kept)
     expr = Reorder(expr, new[::-1])
-    return LazyTensor(
-        _shared(expr), shape, init.dtype, order, x.sparse, x.operands, init, init if is_special(init) else None
-    )
+    fill, static = _reduced_fill(init, shape)
+    return LazyTensor(_shared(expr), shape, init.dtype, order, x.sparse, x.operands, fill, static)
+
+
+def _reduced_fill(init: np.generic, shape: Sequence[int]) -> tuple[Any, Any]:
+    """The fill of a reduction's result, and the same where it is static.
+
+    The one element of a result is known when the program has run; where it broadcasts it is a number, not a fill.
+    """
+    if all(size == 1 for size in shape):
+        return None, None
+    return init, init if is_special(init) else None
 
 
 def relabeled(x: LazyTensor, sources: Sequence[int | None], *, dropped: Sequence[int] = ()) -> LazyTensor:
@@ -351,7 +360,7 @@ def contract(
     order = _product_order(operands, out)
     lazies = [x for x, _ in operands]
     dtype = init.dtype if reduced else ops.get(product.name).result_dtype(*[x.dtype for x in lazies])
-    fill, static = (init, init if is_special(init) else None) if reduced else _fill_of(product, lazies, dtype)
+    fill, static = _reduced_fill(init, shape) if reduced else _fill_of(product, lazies, dtype)
     return LazyTensor(_shared(expr), shape, dtype, order, any(x.sparse for x in lazies), merged(lazies), fill, static)
 
 

@@ -45,3 +45,17 @@ def test_one_fused_function_takes_numbers_that_break_what_it_was_traced_for() ->
     fused = pf.fuse(network)
     for bias in (-0.05, -0.02, 0.05, -0.05):
         np.testing.assert_allclose(fused(a, a, bias).todense(), expected(bias))
+
+
+@pytest.mark.parametrize("backend", ["numba", "reference"])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("shape", [(3,), (1, 3)])
+def test_a_reduction_to_one_element_is_no_fill(backend: str, keepdims: bool, shape: tuple[int, ...]) -> None:
+    m, a, b = np.array([0, 3, 2]).reshape(shape), np.array([0.0, 3.0, -2.0]), np.array([2.0, 4.0, 0.0])
+    x, y, z = (pf.lazy(pf.asarray(array, format="coo")) for array in (m, a, b))
+    result = pf.where(pf.max(x, axis=-1, keepdims=keepdims) > 0, y, z)
+    expected = np.where(m.max(-1, keepdims=keepdims) > 0, a, b)
+    np.testing.assert_array_equal(pf.compute(result, backend=backend).todense(), expected)
+    result = pf.where(pf.einsum("...i->...", x) > 2, y, z)
+    expected = np.where(m.sum(-1) > 2, a, b)
+    np.testing.assert_array_equal(pf.compute(result, backend=backend).todense(), expected)

@@ -39,13 +39,18 @@ def _kept_levels(ftype: FType, kept: Sequence[bool]) -> tuple[Level, ...]:
     """The levels of the storage slots that are kept; a pattern that would have to be full becomes values."""
     levels: list[Level] = []
     slot = 0
+    dropped: SparseList | SparseCOO | None = None
     for level in ftype.levels[:-1]:
         own = sum(kept[slot : slot + level.modes])
         slot += level.modes
+        if not own and isinstance(level, SparseList | SparseCOO):
+            dropped = level
         if isinstance(level, SparseCOO) and own:
             levels.append(SparseCOO(own, level.ptr, level.idx))
         elif own:
             levels.append(level)
+    if levels and dropped is not None and all(isinstance(level, Dense) for level in levels):
+        levels[-1] = SparseList(dropped.ptr, dropped.idx)  # a column of a csr is as sparse as a row
     leaf: Level = ftype.leaf
     if isinstance(leaf, Pattern) and (not levels or isinstance(levels[-1], Dense)):
         leaf = Element(np.bool_(False), np.dtype(np.bool_))
@@ -63,7 +68,8 @@ def _renumbered(order: Sequence[int]) -> tuple[int, ...]:
 def selected(x: StorageTensor, picks: Sequence[Pick]) -> Tensor:
     """What ``picks`` take of each mode; a mode of which one place is taken is dropped.
 
-    Levels of the other modes stay of their kind: a row of a csr is a sparse vector.
+    Levels of the other modes stay of their kind, except that sparse data stays sparse: a row of a csr is a sparse
+    vector, and so is a column.
     """
     if is_dense(x.ftype):
         index = tuple(pick if isinstance(pick, int) else _slice(pick) for pick in picks)

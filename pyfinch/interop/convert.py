@@ -39,7 +39,8 @@ def to_tensor(
     format : str, Format or FType, optional
         To convert to; by default the storage nearest to the object's own.
     fill_value : scalar, optional
-        The fill value of the result; the object's own by default, 0 if it has none.
+        The fill value of the result; the object's own by default, 0 if it has none. Of a scipy.sparse object it is the
+        value of what is not stored; any other object's elements keep their values.
     copy : bool, optional
         True: share nothing. False: raise ValueError rather than copy. None: copy if needed.
 
@@ -58,6 +59,8 @@ def to_tensor(
     result = tensor
     if wanted is not None and result.dtype != wanted:
         result = result.astype(wanted)
+    if fill_value is not None and _has_no_fill(obj):
+        result = _filled(result, fill_value)
     if format is not None or fill_value is not None:
         result = convert(result, _target(result, format, fill_value))
     shared = _shares(result, obj)
@@ -67,6 +70,23 @@ def to_tensor(
         buffers = tuple(tuple(buffer.copy() for buffer in level) for level in result.buffers)
         result = Tensor._trusted(result.ftype, result.shape, result.fill_value, buffers)
     return result
+
+
+def _has_no_fill(obj: Any) -> bool:
+    """Whether an object says where it has entries, and nothing of what is elsewhere."""
+    if "scipy.sparse" not in sys.modules:
+        return False
+    from pyfinch.interop.scipy_sparse import is_scipy
+
+    return is_scipy(obj)
+
+
+def _filled(tensor: Tensor, fill_value: Any) -> Tensor:
+    """The same entries with another value of what is not stored."""
+    fill = as_scalar(fill_value, tensor.dtype)
+    levels = (*tensor.ftype.levels[:-1], Element(None, tensor.dtype))
+    ftype = Format(levels, tensor.ftype.mode_order).specify(tensor.dtype, fill)
+    return Tensor._trusted(ftype, tensor.shape, fill, tensor.buffers)
 
 
 def _target(tensor: Tensor, spec: str | Format | FType | None, fill_value: Any) -> Format:

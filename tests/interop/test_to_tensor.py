@@ -323,7 +323,10 @@ def test_any_input_to_any_format(shape, dtype, seed, spec, fill):
     for obj in (array, sp.csr_array(array), sparse.COO.from_numpy(array)):
         x = to_tensor(obj, format=format(spec, 2), fill_value=fill)
         x.validate()
-        assert x.dtype == dtype and np.array_equal(x.todense(), array)
+        wanted = array
+        if isinstance(obj, sp.csr_array) and fill:
+            wanted = np.where(array == 0, np.asarray(fill, dtype), array)  # scipy.sparse leaves open what is elsewhere
+        assert x.dtype == dtype and np.array_equal(x.todense(), wanted)
         assert x.fill_value == (0 if fill is None else fill)
 
 
@@ -331,3 +334,10 @@ def test_errors_are_one_family():
     for bad in ([[1], [2, 3]], corrupt("csr", "indices", [0, 1, 3])):
         with pytest.raises(PyFinchError):
             to_tensor(bad)
+
+
+def test_a_fill_value_is_what_a_graphs_missing_edges_cost():
+    edges = sp.csr_array(np.array([[0.0, 2.0], [5.0, 0.0]]))
+    x = to_tensor(edges, fill_value=np.inf)
+    assert np.shares_memory(x.buffers[1][1], edges.indices)
+    np.testing.assert_array_equal(x.todense(), [[np.inf, 2.0], [5.0, np.inf]])

@@ -9,9 +9,24 @@ from hypothesis import strategies as st
 
 from pyfinch.algebra.operators import get
 from pyfinch.algebra.term import postorder
+from pyfinch.formats.format import format as a_format
 from pyfinch.logic.grammar import validate
 from pyfinch.logic.interpreter import evaluate
-from pyfinch.logic.nodes import Alias, Immediate, MapJoin, Plan, Produces, Query, Reformat, Relabel
+from pyfinch.logic.nodes import (
+    Alias,
+    Deferred,
+    Field,
+    Immediate,
+    LogicNode,
+    MapJoin,
+    Plan,
+    Produces,
+    Query,
+    Reformat,
+    Relabel,
+    Reorder,
+    Table,
+)
 from pyfinch.logic.text import bindings_of, parse
 from pyfinch.schedule.bound_queries import LIMIT, bound_queries
 from pyfinch.schedule.pipeline import DEFAULT, STAGES, schedule_default, schedule_trace
@@ -191,3 +206,20 @@ def test_a_fold_of_very_many_arguments_is_split() -> None:
     for query in plan.bodies:
         assert sum(isinstance(t, MapJoin) for t in postorder(query)) <= LIMIT
         assert all(len(t.args) <= 32 for t in postorder(query) if isinstance(t, MapJoin))
+
+
+def test_a_sum_of_many_sparse_tensors_is_merged_a_few_at_a_time() -> None:
+    csr = a_format("csr").specify(np.float64, 0.0)
+    i, j = Field("i"), Field("j")
+    names = [f"T{k}" for k in range(32)]
+    x: LogicNode = Table(Deferred(names[0], csr), (i, j))
+    for name in names[1:]:
+        x = MapJoin(Immediate(get("+")), (x, Table(Deferred(name, csr), (i, j))))
+    plan = schedule_default(Plan((Query(Alias("R"), Reorder(x, (i, j))), Produces((Alias("R"),)))))
+    queries = [query for query in plan.bodies if isinstance(query, Query) and isinstance(query.rhs, Reformat)]
+    assert len(queries) == 5
+    for query in queries:
+        assert len({term for term in postorder(query.rhs) if isinstance(term, Alias)}) <= 8
+    arrays = {name: np.full((2, 3), float(k)) for k, name in enumerate(names)}
+    (value,) = evaluate(plan, arrays)
+    np.testing.assert_array_equal(value, np.full((2, 3), float(sum(range(32)))))

@@ -172,7 +172,11 @@ def open_slot(lowerer: Lowerer, target: Target, coord: str, covered: bool, scope
     else:
         dim = lowerer.extents[target.access.idxs[target.slot]]  # type: ignore[index]
         pos = coord if target.pos == "0" else f"{target.pos} * {dim} + {coord}"
-        changes["pos"] = out.let(f"{written.var.name}_p", pos)
+        place = out.let(f"{written.var.name}_p", pos)
+        changes["pos"] = place
+        if isinstance(level, SparseByteMap) and not written.workspace:
+            changes["marks"] = (*target.marks, f"{target.buffer('tbl')}[uintp({place})] = True")
+            changes["full"] = False
     opened = target.moved(**changes)
     scope.writes[target.access] = opened
     if opened.at_leaf or written.mirror is not None or written.workspace:
@@ -292,9 +296,10 @@ def _store(lowerer: Lowerer, slot: Target, target: Target, value: str, *, check:
     if slot.at_leaf or not _appends(slot):
         if not target.full and not target.appended and written.mirror is None:
             written.prefilled = True
-        _put(lowerer, target, value)
-        return
-    if not check:
+        if not target.marks or not check:
+            _put(lowerer, target, value)
+            return
+    elif not check:
         _put(lowerer, target, value)
         _commit(lowerer, slot, target)
         return
@@ -308,13 +313,16 @@ def _store(lowerer: Lowerer, slot: Target, target: Target, value: str, *, check:
         test = f"{test} and ({value} == {value} or {init} == {init})"
     with out.block(f"if {test}:"):
         _put(lowerer, target, value)
-        _commit(lowerer, slot, target)
+        if not slot.at_leaf and _appends(slot):
+            _commit(lowerer, slot, target)
 
 
 def _put(lowerer: Lowerer, target: Target, value: str) -> None:
-    """Store a value, unless the leaf is a pattern, which has none."""
+    """Store a value, unless the leaf is a pattern, which has none, and enter it into the byte maps above."""
     if target.written.ftype.levels[-1].buffer_names:
         lowerer.out.line(f"{target.values}[uintp({target.pos})] = {value}")
+    for mark in target.marks:
+        lowerer.out.line(mark)
 
 
 def _combined(lowerer: Lowerer, op: Operator, old: str, value: str, rhs: LoopNode, dtype: np.dtype[np.generic]) -> str:
@@ -333,6 +341,8 @@ def _update(lowerer: Lowerer, target: Target, op: Operator, rhs: LoopNode, scope
     old = out.let("old", place) if op.numba.count("{0}") > 1 else place
     value = out.let("t", value) if op.numba.count("{1}") > 1 else value
     out.line(f"{place} = {_combined(lowerer, op, old, value, rhs, dtype_of(target.access))}")
+    for mark in target.marks:
+        out.line(mark)
 
 
 def _touch(lowerer: Lowerer, target: Target) -> None:

@@ -18,11 +18,11 @@ __all__ = ["convert"]
 def convert(tensor: Tensor, fmt: Format, prune: bool = False) -> Tensor:
     """The same tensor stored in another format; see `pyfinch.formats.convert.convert`, which this agrees with.
 
-    A byte map, and a fill value that unstored elements do not have, are made from coordinates in NumPy.
+    A byte map below lists, and a fill value that unstored elements do not have, are made from coordinates in NumPy.
     """
     dtype, fill = plain.target_of(tensor, fmt)
     refill = not same_value(fill, tensor.fill_value) and dtype == tensor.dtype
-    if refill or any(isinstance(level, SparseByteMap) for level in fmt.levels):
+    if refill or _has_map_below_lists(fmt):
         return plain.convert(tensor, fmt, prune)
     if dtype != tensor.dtype:
         tensor = tensor.astype(dtype)
@@ -38,6 +38,13 @@ def convert(tensor: Tensor, fmt: Format, prune: bool = False) -> Tensor:
     else:
         made = permute(tensor, order, ftype, prune=prune)
     return Tensor._trusted(FType(ftype.levels, fmt.mode_order), tensor.shape, tensor.fill_value, made.buffers)
+
+
+def _has_map_below_lists(fmt: Format) -> bool:
+    """Whether a byte map stands below a level that appends, which no kernel assembles."""
+    lists = [k for k, level in enumerate(fmt.levels) if level.appends]
+    maps = [k for k, level in enumerate(fmt.levels) if isinstance(level, SparseByteMap)]
+    return bool(lists and maps) and min(lists) < max(maps)
 
 
 def _type(tensor: Tensor, fmt: Format) -> FType:

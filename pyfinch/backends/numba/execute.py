@@ -12,6 +12,7 @@ from pyfinch.algebra.values import same_value
 from pyfinch.backends.base import BrokenPromise
 from pyfinch.backends.numba.kernel import KernelSource
 from pyfinch.formats.format import FType
+from pyfinch.formats.levels import SparseByteMap
 from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value
 
@@ -123,7 +124,9 @@ class _Run:
                 npos, appended = room, True
             elif level.modes:
                 npos *= dims[0]
-                self.buffers.append([])
+                listed = [np.empty(0, dtype) for dtype in level.buffer_dtypes[:2]]
+                is_map = isinstance(level, SparseByteMap)
+                self.buffers.append([*listed, self.empty(npos, np.dtype(np.bool_), zero=True)] if is_map else [])
             elif level.buffer_names:
                 self.buffers.append([self.values(npos, level.buffer_dtypes[0], appended)])
             else:
@@ -185,6 +188,21 @@ class _Run:
                 for b in range(1, len(self.buffers[number])):
                     self.buffers[number][b].resize(count, refcheck=False)
                 self.resize_below(number + 1, count)
+            elif isinstance(level, SparseByteMap):
+                self.list_marks(number)
+
+    def list_marks(self, number: int) -> None:
+        """Give a byte map the list of what its table marks."""
+        slot = sum(level.modes for level in self.ftype.levels[:number])
+        ptr, idx, table = self.buffers[number]
+        dim = self.shape[slot]
+        marked = np.flatnonzero(table)
+        if len(marked) > LIMITS[ptr.dtype] or dim - 1 > LIMITS[idx.dtype]:
+            raise IndexOverflow
+        positions = int(np.prod(self.shape[:slot], dtype=np.int64))  # the levels above are dense or byte maps
+        counts = np.bincount(marked // max(dim, 1), minlength=positions)
+        made = np.concatenate([[0], np.cumsum(counts)])
+        self.buffers[number][:2] = [made.astype(ptr.dtype), (marked % max(dim, 1)).astype(idx.dtype)]
 
     def workspace(self, number: int, dtype: str, place: object) -> Array:
         """A workspace's buffer: its table and bit sets are clean, the rest need not be."""

@@ -110,10 +110,15 @@ def build(program: Block) -> KernelSource:
 
 
 def _check_writes(result: Variable, body: LoopNode) -> None:
-    """Refuse what this backend cannot write: byte maps as results, and workspaces that are not one."""
+    """Refuse what this backend cannot write: byte maps below a level that appends, and other workspaces than these."""
     assert isinstance(result.type, FType)
-    if any(isinstance(level, SparseByteMap) for level in result.type.levels):
-        raise ScheduleError(f"the numba backend cannot write {result.name}: {result.type} has a byte map")
+    appending = False
+    for level in result.type.levels:
+        appending = appending or level.appends
+        if appending and isinstance(level, SparseByteMap):
+            raise ScheduleError(
+                f"the numba backend cannot write {result.name}: {result.type} has a byte map below a level that appends"
+            )
     for term in postorder(body):
         if isinstance(term, Declare):
             ftype = term.tensor.type
@@ -242,6 +247,8 @@ class _Builder:
             if result.mirror is not None and number < len(result.ftype.levels) - 1:
                 continue
             for b, (buffer, dtype) in enumerate(zip(level.buffer_names, level.buffer_dtypes, strict=True)):
+                if isinstance(level, SparseByteMap) and buffer != "tbl":
+                    continue  # the runtime lists what the table marks
                 self.argument(buffer_name(name, buffer, number), "result", (number, b), f"{np.dtype(dtype).name}[::1]")
             if level.appends:
                 counter = out.fresh(f"{name}_n{number}")

@@ -180,7 +180,7 @@ def copy_program(source: FType, ftype: FType, prune: bool) -> Block:
     read = Access(operand, idxs)
     fill = fill_of(operand)
     body: LoopNode = Assign(Access(result, idxs), operator("overwrite"), read)
-    if (prune or _stores_all(source)) and any(level.appends for level in ftype.levels):
+    if (prune or _stores_all(source)) and any(len(level.buffer_names) > 1 for level in ftype.levels):
         is_nan = isinstance(fill, Literal) and bool(fill.value != fill.value)
         test = ("equal", (read, read)) if is_nan else ("not_equal", (read, fill))
         body = Sieve(Call(operator(test[0]), test[1], np.dtype(np.bool_)), body)

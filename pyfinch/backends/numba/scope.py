@@ -45,7 +45,8 @@ class Target:
     """Where a write has got to: a place in the written tensor's tree.
 
     ``fresh`` says that nothing wrote the element before; ``full`` that every position of the dense levels above is
-    visited; ``cell`` is the register that accumulates the element, if any.
+    visited; ``marks`` are the statements that enter its places into byte maps above; ``cell`` is the register that
+    accumulates the element, if any.
     """
 
     written: Written
@@ -58,6 +59,7 @@ class Target:
     fresh: bool = True
     full: bool = True
     appended: bool = False
+    marks: tuple[str, ...] = ()
     cell: str | None = None
 
     @property

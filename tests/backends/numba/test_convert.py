@@ -26,6 +26,10 @@ FORMATS = {
         "fortran",
         "sparse_list(dense(element()))",
         "dense(sparse_bytemap(element()))",
+        "sparse_bytemap(sparse_bytemap(element()))",
+        "sparse_bytemap(dense(element()))",
+        "sparse_bytemap(sparse_list(element()))",
+        "sparse_list(sparse_bytemap(element()))",
         "sparse_coo[2](element()) mode_order=(1, 0)",
     ],
     3: [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import hashlib
+import importlib
 import inspect
 import threading
 import types
@@ -52,12 +53,25 @@ class UserOperator(Operator):
         return f"<user operator {self.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        module, name = self.scalar.__module__, self.scalar.__qualname__
+        # A decorated function's name holds the operator itself, so that the function has none to be pickled by.
+        if _named(module, name) is self:
+            return _named, (module, name)
         return _rebuild, (self.scalar, dict(self.options))
 
 
+def _named(module: str, name: str) -> Any:
+    """What a module has under a dotted name; None if there is nothing."""
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 def _rebuild(func: Callable[..., Any], options: dict[str, Any]) -> Operator:
-    # A decorated function's module-level name holds the operator itself.
-    return func if isinstance(func, Operator) else operator(func, **options)
+    """The operator of a function and the options that it was made with."""
+    made: Operator = operator(func, **options)
+    return made
 
 
 def operator(
@@ -187,6 +201,8 @@ def _rule(func: Callable[..., Any], name: str, wanted: Any) -> Rule:
         # A literal in one branch is a Python scalar; it takes the arguments' dtype where it can.
         if isinstance(value, int | float | complex) and not isinstance(value, bool | np.generic):
             return dtypes, check_dtype(np.result_type(value, *dtypes))
+        if np.ndim(value):
+            raise DTypeError(f"operator {name} must return one scalar, got {type(value).__name__}")
         return dtypes, check_dtype(np.asarray(value).dtype)
 
     return rule

@@ -227,6 +227,9 @@ def map_join(op: Operator, args: Sequence[LazyTensor | np.generic], dtype: DType
     ShapeError, DTypeError
         If shapes do not broadcast, or the operator does not take the dtypes.
     """
+    result_dtype = dtype or op.result_dtype(*[arg.dtype for arg in args])
+    if op.finch.distributes_over(ops.get("add")):
+        args = [_widened(arg, result_dtype) if isinstance(arg, LazyTensor) else arg for arg in args]
     lazies = [arg for arg in args if isinstance(arg, LazyTensor)]
     shape = broadcast_shapes([x.shape for x in lazies], op.name)
     fields = fresh_fields(len(shape))
@@ -236,7 +239,6 @@ def map_join(op: Operator, args: Sequence[LazyTensor | np.generic], dtype: DType
             parts.append(_placed(arg, fields, shape))
         else:
             parts.append(Immediate(arg))
-    result_dtype = dtype or op.result_dtype(*[arg.dtype for arg in args])
     expr = Reorder(MapJoin(Immediate(op), tuple(parts)), fields[::-1])
     order, sparse = _common_order(lazies, shape)
     fill, static = _fill_of(op, args, result_dtype)
@@ -244,6 +246,20 @@ def map_join(op: Operator, args: Sequence[LazyTensor | np.generic], dtype: DType
         expr = Reorder(MapJoin(Immediate(ops.known_fill(fill)), (expr,)), fields[::-1])
         static = fill
     return LazyTensor(_shared(expr), shape, result_dtype, order, sparse, merged(lazies), fill, static)
+
+
+def _widened(x: LazyTensor, dtype: DType) -> LazyTensor:
+    """``x`` in a wider dtype, said as an operation of its own where ``x`` may hold sums of integers.
+
+    These wrap around (or, of bools, stop at True) before they are widened, so a schedule may not move the operation
+    that widens into the sum.
+    """
+    if x.dtype == dtype or x.dtype.kind not in "biu":
+        return x
+    inner = x.expr
+    while isinstance(inner, Reorder | Relabel | Subquery):
+        inner = inner.arg
+    return x if isinstance(inner, Table) else map_join(ops.cast(dtype), [x])
 
 
 def _fill_of(op: Operator, args: Sequence[LazyTensor | np.generic], dtype: DType) -> tuple[Any, Any]:
@@ -284,6 +300,7 @@ def _common_order(lazies: Sequence[LazyTensor], shape: tuple[int, ...]) -> tuple
 
 def aggregate(op: Operator, init: np.generic, x: LazyTensor, axes: Sequence[int], keepdims: bool = False) -> LazyTensor:
     """The reduction of ``x`` by ``op`` over some axes, starting from ``init``, whose dtype is the result's."""
+    x = _widened(x, init.dtype)
     fields = fresh_fields(x.ndim)
     reduced = tuple(fields[axis] for axis in axes)
     kept = [axis for axis in range(x.ndim) if axis not in axes]
@@ -342,6 +359,9 @@ def contract(
 
     A name may repeat within one operand (a diagonal). A size-1 mode stands for any size.
     """
+    if len(operands) > 1 and product.finch.distributes_over(ops.get("add")):
+        wide = product.result_dtype(*[x.dtype for x, _ in operands])
+        operands = [(_widened(x, wide), modes) for x, modes in operands]
     names = list(dict.fromkeys(name for _, modes in operands for name in modes))
     fields = dict(zip(names, fresh_fields(len(names)), strict=True))
     parts: list[LogicNode] = []

@@ -288,3 +288,17 @@ def test_dtypes():
     for bad in ("float16", "longdouble", object, "U3", "M8[s]", "nonsense", None):
         with pytest.raises(DTypeError):
             check_dtype(bad)
+
+
+@operator(commutative=True)
+def at_module_level(a, b):
+    return a * b + 1
+
+
+def test_decorated_operators_pickle_by_their_name():
+    assert pickle.loads(pickle.dumps(at_module_level)) is at_module_level
+
+
+def test_operators_return_one_scalar():
+    with pytest.raises(DTypeError, match="pair must return one scalar, got tuple"):
+        operator(lambda a: (a, a), name="pair").result_dtype("float64")

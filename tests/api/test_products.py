@@ -203,3 +203,15 @@ def test_matmul_errors_name_both_shapes():
         pf.eye(3) @ pf.asarray(2.0)
     with pytest.raises(pf.ShapeError, match="axis"):
         pf.tensordot(pf.eye(3), pf.eye(4), axes=1)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.bool_])
+def test_narrow_sums_wrap_before_they_are_widened(dtype):
+    a = np.array([[100, 100], [50, -3]]).astype(dtype)
+    b, c = np.array([[1, 1], [1, 0]]).astype(dtype), np.array([[1, 2], [1000, 4]], np.int32)
+    given = [stored(x, "csr") for x in (a, b, c)]
+    agree(lambda x, y, z: (x @ y) * z, given, (a @ b) * c)
+    agree(lambda x, y, z: (x @ y) @ z, given, (a @ b) @ c)
+    agree(lambda x, y, z: pf.einsum("ij,ij->", x @ y, z), given, np.sum((a @ b) * c, dtype=np.int32))
+    agree(lambda x, y, z: pf.sum(x @ y), given, np.sum(a @ b))
+    agree(lambda x, y, z: pf.sum(x @ y, axis=0) * z, given, np.sum(a @ b, axis=0) * c)

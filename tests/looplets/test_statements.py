@@ -40,9 +40,10 @@ PROGRAMS = {
     "two writes": nest("y", "y[i] += A[i, j]; y[i] += B[i, j];"),
     "index as a number": nest("R", "R[i, j] = A[i, j] * Float64(i + j)"),
     "fixed indices": "y .= 0.0; for j = _; y[j] = A[0, j] * B[4, j] end; @freeze(y); return y",
+    "byte map": "W .= 0.0; for i = _; for j = _; W[j] += A[i, j] end end; @freeze(W); return W",
     "diagonals": "y .= 0.0; for j = _; y[j] = A[j, j] - B[j, 3] end; @freeze(y); return y",
 }
-SHAPES = {"R": (6, 6), "X": (6, 6), "y": (6,), "s": ()}
+SHAPES = {"W": (6,), "R": (6, 6), "X": (6, 6), "y": (6,), "s": ()}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -56,7 +57,7 @@ def test_program(name: str) -> None:
     ("text", "types", "message"),
     [
         (SPGEMM, {"W": ftype("vector")}, "a workspace is a byte map over one mode"),
-        ("W .= 0.0; for i = _; W[i] = x[i] end; @freeze(W); return W", {}, "has a byte map"),
+        (nest("W", "W[i, j] = A[i, j]"), {"W": ftype("sparse_list(sparse_bytemap(element()))")}, "byte map below"),
         ("R .= 0.0; for i = _; R[i, i] = x[i] end; @freeze(R); return R", {}, "not at hand"),
         ("y .= 0.0; for i = 0:3; y[i] = x[i + 1] end; @freeze(y); return y", {}, "index expression"),
         ("@freeze(y)", {}, "no declaration"),

@@ -290,7 +290,7 @@ def test_dtypes():
             check_dtype(bad)
 
 
-@operator(commutative=True)
+@ops.operator(commutative=True)
 def at_module_level(a, b):
     return a * b + 1
 
@@ -301,4 +301,4 @@ def test_decorated_operators_pickle_by_their_name():
 
 def test_operators_return_one_scalar():
     with pytest.raises(DTypeError, match="pair must return one scalar, got tuple"):
-        operator(lambda a: (a, a), name="pair").result_dtype("float64")
+        ops.operator(lambda a: (a, a), name="pair").result_dtype("float64")

@@ -215,3 +215,11 @@ def test_narrow_sums_wrap_before_they_are_widened(dtype):
     agree(lambda x, y, z: pf.einsum("ij,ij->", x @ y, z), given, np.sum((a @ b) * c, dtype=np.int32))
     agree(lambda x, y, z: pf.sum(x @ y), given, np.sum(a @ b))
     agree(lambda x, y, z: pf.sum(x @ y, axis=0) * z, given, np.sum(a @ b, axis=0) * c)
+
+
+@pytest.mark.parametrize("fmt", ["coo", "dcsr"])
+def test_rows_that_no_dense_level_finds_are_searched_for(fmt):
+    x = pf.lazy(pf.eye(5).to_format(fmt))
+    source = str(pf.explain(x @ x)).rpartition("== source")[2]
+    # two bound the range of the outermost loop, one looks for row j
+    assert source.count("lower_bound(") == 3

@@ -279,7 +279,8 @@ class Merge:
         out = self.lowerer.out
         pointers = [frame.pointers[fiber] for fiber in required]
         formula = _given(frame.formula, required)
-        if len(pointers) == 2 and not any(p.stepper.grouped for p in pointers):
+        rescanned = [self.rescanned(frame, p) for p in pointers]
+        if len(pointers) == 2 and not any(p.stepper.grouped for p in pointers) and not any(rescanned):
 
             def meet(coord: str) -> None:
                 children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1", coord) for p in pointers}
@@ -299,8 +300,18 @@ class Merge:
                 for p, end in zip(pointers, ends, strict=True):
                     out.line(f"{p.at} = {end}")
             with out.block("else:"):
-                for head, p in zip(heads, pointers, strict=True):
-                    out.line(f"{p.at} += {head} < {coord}")
+                for head, p, jumps in zip(heads, pointers, rescanned, strict=True):
+                    if jumps:
+                        with out.block(f"if {head} < {coord}:"):
+                            out.line(f"{p.at} = lower_bound({p.stepper.indices}, {p.at}, {p.end}, {coord})")
+                    else:
+                        out.line(f"{p.at} += {head} < {coord}")
+
+    def rescanned(self, frame: Frame, pointer: _Pointer) -> bool:
+        """Whether an inner loop goes over the coordinates of a whole operand, each time for a few of them."""
+        if frame.outermost or pointer.fiber.level > 0:
+            return False
+        return all(var.name != pointer.fiber.tensor for var in self.lowerer.written)
 
     def pair(self, frame: Frame, first: Fiber, second: Fiber) -> None:
         """Two operands, either may be absent: merge while both last, then two tails."""

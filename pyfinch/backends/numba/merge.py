@@ -309,7 +309,7 @@ class Merge:
 
     def rescanned(self, frame: Frame, pointer: _Pointer) -> bool:
         """Whether an inner loop goes over the coordinates of a whole operand, each time for a few of them."""
-        if frame.outermost or pointer.fiber.level > 0:
+        if frame.outermost or pointer.fiber.slot > 0:
             return False
         return all(var.name != pointer.fiber.tensor for var in self.lowerer.written)
 

@@ -87,6 +87,8 @@ def _default_format(ndim: int) -> Format:
 
 
 def _of_coords(shape: tuple[int, ...], coords: Any, values: Any, fill: Any, spec: AnyFormat | None) -> Tensor:
+    if spec is None and len(shape) == 2 and shape[0] > 2**20 and shape[0] > 16 * len(values):
+        spec = "dcsr"  # pointers of all rows would dwarf the entries
     fmt = _default_format(len(shape)) if spec is None else format_(spec, len(shape))
     leaf = fmt.leaf
     if isinstance(leaf, Element) and (leaf.dtype is not None or leaf.fill is not None):
@@ -113,7 +115,8 @@ def full(shape: int | Sequence[int], fill_value: Any, *, dtype: Any = None, form
     dtype : dtype, optional
         The value's own by default.
     format : str, Format or FType, optional
-        ``sparse_vector``, ``csr`` or ``coo`` by default, as the number of modes asks for.
+        ``sparse_vector``, ``csr`` or ``coo`` by default, as the number of modes asks for; ``dcsr`` for a matrix
+        of far more rows than entries.
 
     Examples
     --------
@@ -234,13 +237,13 @@ def lazy(x: Any, /) -> LazyTensor:
     return as_lazy(x)
 
 
-def compute(x: Any, /, *, backend: str | None = None, scheduler: str | None = None) -> Any:
+def compute(x: Any, /, *more: Any, backend: str | None = None, scheduler: str | None = None) -> Any:
     """Compute lazy tensors, together if there are several: what they share is computed once.
 
     Parameters
     ----------
-    x : LazyTensor, or tuple, list or dict of them
-        Eager values in it stay as they are.
+    x, *more : LazyTensor, or tuple, list or dict of them
+        Eager values in them stay as they are. Of several arguments the results come as a tuple.
     backend, scheduler : str, optional
         Where to run, and who schedules, if not as `pyfinch.use_backend` says.
 
@@ -261,6 +264,8 @@ def compute(x: Any, /, *, backend: str | None = None, scheduler: str | None = No
     >>> int(total), int(most)
     (6, 3)
     """
+    if more:
+        x = (x, *more)
     lazies = leaves(x)
     results = iter(compute_all(lazies, backend, scheduler)) if lazies else iter(())
     return rebuilt(x, results)

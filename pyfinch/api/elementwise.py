@@ -130,6 +130,8 @@ class _Arguments:
                 parts[k] = value if _is_static(op, value.item()) else number(value)
             elif isinstance(x, LazyTensor) and x.weak is not None and among:
                 dtype = weak_dtype(among, x.weak)
+                if x.weak is int and x.fill is not None:
+                    dtype = cast_number(op, int(x.fill), int, among).dtype  # which checks that it fits
                 parts[k] = x if x.dtype == dtype else map_join(ops.cast(dtype), [x])
 
     def build(self, op: Operator) -> Any:

@@ -34,7 +34,7 @@ class Explanation:
 
     def __str__(self) -> str:
         parts = [f"== {name}\n{plan}" for name, plan in self.passes]
-        return "\n\n".join([*parts, f"== loops\n{self.loops}", f"== source\n{self.source}"])
+        return "\n\n".join([f"== loops\n{self.loops}", f"== source\n{self.source}", *parts])
 
 
 def explain(x: LazyTensor) -> Explanation:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pyfinch.algebra.errors import PyFinchError
+from pyfinch.algebra.errors import DTypeError, PyFinchError
 from pyfinch.api.compute import Ready, prepare
 from pyfinch.api.creation import leaves, rebuilt
 from pyfinch.api.eager import TRACING, Tracing, as_number, as_operand
@@ -208,7 +208,7 @@ class _Call:
         if is_array(x):
             self.operand(x)
         elif self.is_number(x):
-            self.parts.append(type(x))
+            self.parts.append(type(x) if type(x) is not int else (int, x < 0, _width(x)))
             self.operands.append(number(_NUMBERS[type(x)](x)))
             self.weak.append(type(x))
         elif isinstance(x, np.generic):
@@ -285,6 +285,21 @@ class _Call:
         if isinstance(x, dict):
             return {name: self.replaced(part, lazies) for name, part in x.items()}
         return x
+
+
+def _width(x: int) -> int:
+    """The bits of the narrowest integer dtypes that hold a number: what its promotion may depend on.
+
+    Raises
+    ------
+    DTypeError
+        If it does not fit int64.
+    """
+    bits = (x if x >= 0 else ~x).bit_length()
+    for width in (7, 8, 15, 16, 31, 32, 63):
+        if bits <= width:
+            return width
+    raise DTypeError(f"a fused function takes integers that fit int64, got {x}")
 
 
 def is_array(x: Any) -> bool:

@@ -88,7 +88,7 @@ class LoopPlan:
     results: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def lower_plan(plan: Plan, *, wide: bool = False) -> LoopPlan:
+def lower_plan(plan: Plan, *, wide: bool = False, sort: bool = False) -> LoopPlan:
     """Turn a scheduled plan into loop programs.
 
     Parameters
@@ -98,18 +98,20 @@ def lower_plan(plan: Plan, *, wide: bool = False) -> LoopPlan:
         ``reorder(pointwise, loops)`` or ``aggregate(op, init, reorder(pointwise, loops), …)``, and one ``produces``.
     wide
         Whether all results get int64 indices and pointers; by default they get the operands'.
+    sort
+        Whether what a loop order scatters is sorted, and not gathered in a workspace of the mode's size.
 
     Raises
     ------
     ScheduleError
         If a query is of another form.
     """
-    return _Plan(wide).lower(plan)
+    return _Plan(wide, sort).lower(plan)
 
 
 class _Plan:
-    def __init__(self, wide: bool) -> None:
-        self.wide = wide
+    def __init__(self, wide: bool, sort: bool) -> None:
+        self.wide, self.sort = wide, sort
         self.types: dict[Alias, FType] = {}
         self.inputs: dict[str, str] = {}
         self.same: dict[Alias, Alias] = {}  # tables of one tensor are one operand
@@ -148,7 +150,7 @@ class _Plan:
         raise ScheduleError(f"a production must be an alias, permuted or not; got {arg}")
 
     def query(self, lhs: Alias, fmt: Any, rhs: LogicNode) -> None:
-        query = _Query(self.types, self.same, fmt, self.wide)
+        query = _Query(self.types, self.same, fmt, self.wide, self.sort)
         step = query.lower(lhs, rhs)
         self.types[lhs] = step.ftype
         self.steps.append(step)
@@ -157,8 +159,11 @@ class _Plan:
 class _Query:
     """One query under lowering."""
 
-    def __init__(self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias], fmt: Any, wide: bool) -> None:
+    def __init__(
+        self, types: Mapping[Alias, FType], same: Mapping[Alias, Alias], fmt: Any, wide: bool, sort: bool
+    ) -> None:
         self.fmt = fmt
+        self.sort = sort
         self.given: dict[str, tuple[int, int]] = {}
         self.bound: set[LoopNode] = set()
         self.expressions = Expressions(types, same, wide)
@@ -225,7 +230,7 @@ class _Query:
         )
         scattered = _scattered(order, out)
         shape = tuple(self.extent(field) for field in out)
-        if len(scattered) == 1 and ftype.levels[-2].appends:
+        if len(scattered) == 1 and ftype.levels[-2].appends and not self.sort:
             body = self.with_workspace(value, op, start, order, out, ftype)
         elif scattered and any(level.appends for level in ftype.levels[-1 - len(scattered) : -1]):
             return self.accumulate(lhs, value, op, start, order, out, ftype, shape)

@@ -20,7 +20,7 @@ from pyfinch.schedule.lift_fields import lift_fields
 from pyfinch.schedule.lift_subqueries import lift_subqueries
 from pyfinch.schedule.materialize_squeeze_expand_productions import materialize_squeeze_expand_productions
 from pyfinch.schedule.normalize_names import normalize_names
-from pyfinch.schedule.order_products import order_products
+from pyfinch.schedule.order_reductions import order_reductions
 from pyfinch.schedule.pretty_labels import pretty_labels
 from pyfinch.schedule.propagate_copy_queries import propagate_copy_queries
 from pyfinch.schedule.propagate_fields import propagate_fields
@@ -75,7 +75,7 @@ FINCH: tuple[Pass, ...] = (
 _ORDERED = FINCH.index(concordize)
 DEFAULT: tuple[Pass, ...] = (
     *FINCH[:_ORDERED],
-    order_products,
+    order_reductions,
     *FINCH[_ORDERED:],
     tidy,
     bound_queries,
@@ -99,7 +99,7 @@ STAGES: Mapping[str, str] = MappingProxyType(
         "push_fields": "pushed",
         "lift_fields": "pushed",
         "set_loop_order": "named",
-        "order_products": "named",
+        "order_reductions": "named",
         "concordize": "concordant",
         "materialize_squeeze_expand_productions": "concordant",
         "propagate_into_reformats": "concordant",

@@ -199,3 +199,13 @@ def test_size_one_modes_do_not_reuse_a_full_modes_program():
     np.testing.assert_array_equal((stored(A_[:1], "csr") + stored(A_[1:], "csr")).todense(), A_[:1] + A_[1:])
     np.testing.assert_array_equal((x * x).todense(), A_ * A_)
     np.testing.assert_array_equal((x * stored(A_ + 1, "csr")).todense(), A_ * (A_ + 1))
+
+
+def test_integers_that_do_not_fit_are_refused_in_fused_functions_too() -> None:
+    a = pf.asarray(np.eye(3, dtype=np.int8), format="csr")
+    fused = pf.fuse(lambda x, s: x * s)
+    assert fused(a, 5).dtype == fused(a, 127).dtype == np.int8
+    for number in (300, 128, 10**20):
+        with pytest.raises(pf.DTypeError, match="fit"):
+            fused(a, number)
+    np.testing.assert_array_equal(fused(a, -128).todense(), np.diag(np.full(3, -128, np.int8)))

@@ -132,3 +132,24 @@ def test_a_plan_of_a_thousand_queries_schedules_and_runs() -> None:
     assert len(lower_plan(schedule_default(program)).steps) >= 1000
     (result,) = compute_all([x])
     np.testing.assert_allclose(result.todense(), expected, rtol=1e-9)
+
+
+def test_products_of_few_entries_over_huge_modes_are_sorted() -> None:
+    """No workspace of the mode's size is made."""
+    n = 10**9
+    ends = (np.array([0, 5, n - 1, 7]), np.array([7, 2, 5, n - 2]))
+    huge = to_tensor(sp.coo_array((np.arange(1.0, 5.0), ends), shape=(n, n)), format="dcsr")
+    x = table(huge)
+    names = [(x, "ik"), (x, "kj")]
+    (result,) = compute_all([contract(get("+"), ZERO, get("*"), names, "ij", {"i": n, "j": n, "k": n})])
+    result.validate()
+    coords, values = result.to_coords()
+    assert coords.T.tolist() == [[0, n - 2], [n - 1, 2]] and values.tolist() == [4.0, 6.0]
+
+
+def test_the_greatest_of_each_column_does_not_visit_what_is_unstored() -> None:
+    a = to_tensor(sparse(0))
+    x = aggregate(get("max"), np.float64(-np.inf), table(a), (0,))
+    assert kinds(plan_of(x)) == ["permute", "kernel"]
+    (result,) = compute_all([x])
+    np.testing.assert_array_equal(result.todense(), a.todense().max(axis=0))

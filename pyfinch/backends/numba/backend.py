@@ -7,7 +7,7 @@ from typing import Any
 
 from pyfinch.algebra.values import is_special
 from pyfinch.backends.base import Availability, Scheduled
-from pyfinch.backends.numba.execute import IndexOverflow
+from pyfinch.backends.numba.execute import IndexOverflow, WorkspaceTooLarge
 from pyfinch.backends.numba.permute import combine, permute
 from pyfinch.backends.numba.tiers import Kernel, kernel_for
 from pyfinch.formats.format import FType
@@ -58,11 +58,13 @@ def _ready(step: Step, last_use: tuple[str, ...]) -> _Ready:
 class NumbaExecutable:
     """A plan of kernels."""
 
-    def __init__(self, logic: Plan, *, wide: bool = False) -> None:
+    def __init__(self, logic: Plan, *, wide: bool = False, sort: bool = False) -> None:
         self.logic = logic
         self.wide = wide
+        self.sort = sort
         self.widened: NumbaExecutable | None = None
-        plan = self.plan = lower_plan(logic, wide=wide)
+        self.sorting: NumbaExecutable | None = None
+        plan = self.plan = lower_plan(logic, wide=wide, sort=sort)
         kept = {name for name, _ in plan.results}
         last: dict[str, int] = {}
         for k, step in enumerate(plan.steps):
@@ -83,15 +85,23 @@ class NumbaExecutable:
         return "\n\n".join(parts)
 
     def __call__(self, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        """Run all steps; again with int64 throughout, from then on, if int32 is too narrow for a result."""
+        """Run all steps.
+
+        If int32 turns out too narrow for a result it runs again with int64 throughout, from then on; if a workspace
+        would be far larger than these tensors, by sorting coordinates instead.
+        """
         if self.widened is not None:
             return self.widened(tensors)
         try:
             return self.run(tensors)
+        except WorkspaceTooLarge:
+            if self.sorting is None:
+                self.sorting = NumbaExecutable(self.logic, wide=self.wide, sort=True)
+            return self.sorting(tensors)
         except IndexOverflow:
             if self.wide:
                 raise MemoryError("a result has more than 2**63 - 1 entries") from None
-            self.widened = NumbaExecutable(self.logic, wide=True)
+            self.widened = NumbaExecutable(self.logic, wide=True, sort=self.sort)
         return self.widened(tensors)
 
     def run(self, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:

@@ -16,10 +16,14 @@ from pyfinch.formats.levels import SparseByteMap
 from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value
 
-__all__ = ["IndexOverflow", "evaluate", "run", "writable"]
+__all__ = ["IndexOverflow", "WorkspaceTooLarge", "evaluate", "run", "writable"]
 
 Kernel = Callable[..., int]
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class WorkspaceTooLarge(Exception):  # noqa: N818 - not an error: the plan is lowered again to sort instead
+    """A workspace over a mode would be far larger than the data."""
 
 
 class IndexOverflow(Exception):  # noqa: N818 - not an error: the plan is lowered again with int64
@@ -207,8 +211,8 @@ class _Run:
     def workspace(self, number: int, dtype: str, place: object) -> Array:
         """A workspace's buffer: its table and bit sets are clean, the rest need not be."""
         size = self.extent(place)
-        if dtype == "int32" and size >= 2**31:
-            raise MemoryError(f"a workspace over {size} coordinates does not fit")
+        if size > 2**24 and size > 64 * sum(tensor.nnz for tensor in self.tensors if tensor.ndim):
+            raise WorkspaceTooLarge
         if number > 2:  # bits of coordinates, and bits of the words of these
             size = (size >> 6 * (number - 2)) + 1
         return self.empty(size, np.dtype(dtype), zero=number not in (1, 2))

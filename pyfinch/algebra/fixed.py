@@ -33,7 +33,12 @@ def fixed_result(op: Operator, known: Sequence[Any], dtypes: Sequence[DT]) -> An
     True
     """
     if all(value is not None for value in known):
-        return op(*known)
+        try:
+            return op(*known)
+        except Exception:
+            if isinstance(op, UserOperator):  # it may not take fills: whoever computes will see its error
+                return None
+            raise
     if all(value is None for value in known):
         return None
     result = op.result_dtype(*dtypes)

@@ -123,7 +123,8 @@ def operator(
         raise PyFinchError(f"an operator is made of a Python function, got {func!r}; wrap it in a def")
     portable = _is_portable(func)
     laws = tuple((key, _law_key(value)) for key, value in options.items())
-    key = (_code_key(func.__code__), _defaults_key(func), func.__name__, laws, None if portable else func)
+    code = (_code_key(func.__code__), _defaults_key(func), _modules_key(func))
+    key = (*code, func.__name__, laws, None if portable else func)
     with _lock:
         found = _interned.get(key)
         if found is None:
@@ -230,6 +231,12 @@ def _code_key(code: types.CodeType) -> tuple[Any, ...]:
 def _defaults_key(func: types.FunctionType) -> tuple[Any, ...]:
     keywords = tuple(sorted((func.__kwdefaults__ or {}).items()))
     return tuple((type(d).__name__, repr(d)) for d in (*(func.__defaults__ or ()), *keywords))
+
+
+def _modules_key(func: types.FunctionType) -> tuple[Any, ...]:
+    """Which modules the function's globals are: ``m.exp`` may be math's or NumPy's."""
+    found = ((name, func.__globals__.get(name)) for name in sorted(_global_names(func.__code__)))
+    return tuple((name, value.__name__) for name, value in found if isinstance(value, types.ModuleType))
 
 
 def _is_portable(func: types.FunctionType) -> bool:

@@ -61,12 +61,13 @@ class Statement:
     value: Expression
 
 
+_COMPARED: Final = 4
 # Python's operators: how tightly they bind, and the operator they are.
 _BINARY: Final[dict[str, tuple[int, str]]] = {
     "or": (1, "logical_or"),
     "and": (2, "logical_and"),
     **{
-        sign: (4, name)
+        sign: (_COMPARED, name)
         for sign, name in {
             "==": "equal",
             "!=": "not_equal",
@@ -146,6 +147,8 @@ class _Parser:
             power, name = _BINARY[self.take()]
             # Powers group from the right: 2 ** 3 ** 2 is 2 ** 9.
             left = Apply(name, (left, self.expression(power - 1 if name == "pow" else power)))
+            if power == _COMPARED and self.token in _BINARY and _BINARY[self.token][0] == _COMPARED:
+                raise self.error("comparisons do not chain: write (a < b) & (b < c)")
         return left
 
     def operand(self) -> Expression:

@@ -29,7 +29,8 @@ def to_scipy(tensor: Tensor) -> Any:
 
     Returns
     -------
-    csr_array for csr storage, csc_array for csc, coo_array for sparse_coo and for ndim != 2, else csr_array.
+    csr_array for csr storage, csc_array for csc, coo_array for sparse_coo, for ndim != 2, and for far more rows than
+    entries; else csr_array.
 
     Raises
     ------
@@ -42,7 +43,8 @@ def to_scipy(tensor: Tensor) -> Any:
             "use to_format with element(0), or todense()"
         )
     levels, order = tensor.ftype.levels, tensor.ftype.mode_order
-    if tensor.ndim == 2 and not isinstance(levels[0], SparseCOO):
+    hypersparse = isinstance(levels[0], SparseList) and tensor.storage_shape[0] > max(2**20, 16 * tensor.nnz)
+    if tensor.ndim == 2 and not isinstance(levels[0], SparseCOO) and not hypersparse:
         if [type(level) for level in levels[:-1]] != [Dense, SparseList]:
             tensor = convert(tensor, format("csr" if order == (0, 1) else "csc"))
         ptr, idx = tensor.buffers[1]

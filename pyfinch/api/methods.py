@@ -91,7 +91,10 @@ class ArrayMethods:
         function = FUNCTIONS.get(_NUMPY_NAMES.get(func.__name__, func.__name__))
         if function is None or func.__module__ != "numpy":
             return NotImplemented
-        bound = inspect.signature(func).bind(*args, **keywords).arguments
+        try:
+            bound = inspect.signature(func).bind(*args, **keywords).arguments
+        except ValueError:  # NumPy's compiled functions tell no signature before NumPy 2.1
+            return function(*args, **keywords)
         given = {
             _NUMPY_PARAMETERS.get(name, name): value
             for name, value in bound.items()

@@ -5,4 +5,4 @@ from pathlib import Path
 
 os.environ.setdefault("PYFINCH_COMPILE", "never")
 os.environ.setdefault("PYFINCH_DEBUG", "1")
-os.environ.setdefault("PYFINCH_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "kernels"))
+os.environ.setdefault("PYFINCH_CACHE_DIR", str(Path(__file__).parent / ".pytest_cache" / "kernels"))

@@ -89,10 +89,6 @@ def _nonzero(value: Any) -> bool:
     return bool(value)
 
 
-def _zero(value: Any) -> bool:
-    return not bool(value)
-
-
 _FOLD: Final = {"associative": True, "commutative": True}
 _LATTICE: Final = {**_FOLD, "idempotent": True}
 _COLLAPSES: Final = {"collapses": True}

@@ -115,7 +115,7 @@ def _lazily(x: LazyTensor, picks: list[Pick], new: list[int]) -> LazyTensor:
         kept.insert(place, None)
     if kept == list(range(x.ndim)):
         return x
-    return relabeled(x, kept, dropped=dropped)
+    return relabeled(x, kept)
 
 
 def _selection(x: LazyTensor, mode: int, pick: range) -> LazyTensor:

@@ -329,10 +329,10 @@ def _reduced_fill(init: np.generic, shape: Sequence[int]) -> tuple[Any, Any]:
     return init, init if is_special(init) else None
 
 
-def relabeled(x: LazyTensor, sources: Sequence[int | None], *, dropped: Sequence[int] = ()) -> LazyTensor:
+def relabeled(x: LazyTensor, sources: Sequence[int | None]) -> LazyTensor:
     """``x`` with its modes permuted: mode d of the result is mode ``sources[d]`` of ``x``, or new, of size 1.
 
-    ``dropped`` modes, of size 1, are left out.
+    Modes that are not among the sources must have size 1; they are left out.
     """
     if not x.ndim and sources:
         # A number has no modes; an array of one element brings them.

@@ -112,7 +112,7 @@ def squeeze(x: Any, /, axis: int | tuple[int, ...] | None = None) -> Any:
     if not axes:
         return x
     if isinstance(x, LazyTensor):
-        return relabeled(x, [mode for mode in range(x.ndim) if mode not in axes], dropped=axes)
+        return relabeled(x, [mode for mode in range(x.ndim) if mode not in axes])
     return selected(x, [0 if mode in axes else range(size) for mode, size in enumerate(x.shape)])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,9 +43,6 @@ def normal_axes(axis: Any, ndim: int, what: str) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ShapeError(f"{what}: axis {axis} names a mode twice")
     return tuple(axes)
-
-
-Prepare = Callable[[LazyTensor], LazyTensor]
 
 
 def _reduced(

@@ -56,20 +56,18 @@ class Tensor:
         One tuple a level, outermost first, the leaf's last.
     """
 
-    __slots__ = ("__weakref__", "_cache", "buffers", "fill_value", "ftype", "shape")
+    __slots__ = ("__weakref__", "buffers", "fill_value", "ftype", "shape")
 
     ftype: FType
     shape: tuple[int, ...]
     fill_value: Any
     buffers: Buffers
-    _cache: dict[str, Any] | None
 
     def __init__(self, ftype: FType, shape: tuple[int, ...], fill_value: Any, buffers: Buffers) -> None:
         self.ftype = ftype
         self.shape = shape
         self.fill_value = fill_value
         self.buffers = buffers
-        self._cache = None
 
     @classmethod
     def _trusted(cls, ftype: FType, shape: tuple[int, ...], fill_value: Any, buffers: Buffers) -> Self:
@@ -79,7 +77,6 @@ class Tensor:
         self.shape = shape
         self.fill_value = fill_value
         self.buffers = buffers
-        self._cache = None
         return self
 
     @classmethod

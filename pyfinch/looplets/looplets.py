@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
-__all__ = ["Emitter", "Fiber", "Lookup", "Looplet", "Run", "Spike", "Stepper"]
+__all__ = ["Emitter", "Fiber", "Lookup", "Looplet", "Spike", "Stepper"]
 
 
 class Emitter(Protocol):
@@ -75,13 +75,6 @@ class Fiber:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The same payload over the whole extent; None is the fill."""
-
-    body: Any
-
-
-@dataclass(frozen=True, slots=True)
 class Lookup:
     """Any coordinate at constant cost: ``body(i)`` is the fiber there."""
 
@@ -114,4 +107,4 @@ class Stepper:
         return f"int64({self.indices}[uintp({p})])"
 
 
-Looplet = Run | Lookup | Stepper
+Looplet = Lookup | Stepper

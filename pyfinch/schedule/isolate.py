@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeVar
 
 from pyfinch.algebra.term import Term, postorder
-from pyfinch.logic.nodes import Alias, LogicNode, Plan, Subquery
+from pyfinch.logic.nodes import LogicNode, Plan, Subquery
 from pyfinch.logic.rewrite import Postwalk, Rewrite
 from pyfinch.schedule.common import Names, occurrences
 
@@ -17,7 +16,7 @@ _SMALL = 1000
 N = TypeVar("N", bound=LogicNode)
 
 
-def isolate(plan: Plan, kind: type[N], unless: Iterable[Alias] = ()) -> Plan:
+def isolate(plan: Plan, kind: type[N]) -> Plan:
     """Every node of a kind becomes a subquery of its own; two equal nodes in two places get two names.
 
     That is what Finch.jl does. Where a program repeats its parts so often that its tree is much larger than

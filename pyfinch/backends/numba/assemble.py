@@ -12,7 +12,7 @@ from pyfinch.backends.numba.scope import Scope, Target, Written
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import SparseByteMap
 from pyfinch.looplets import Fiber, Lookup, Spike, Stepper
-from pyfinch.loops.nodes import Access, Assign, Index, LoopNode, accesses
+from pyfinch.loops.nodes import Assign, Index, LoopNode
 from pyfinch.loops.simplify import dtype_of
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ __all__ = [
     "write_leaf",
     "written_by",
 ]
-
-_POSITION = np.dtype(np.int64)
 
 
 def cell_dtype(op: Operator, dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
@@ -380,8 +378,3 @@ def finish_root(lowerer: Lowerer, written: Written) -> None:
     """Record the pointer of an outermost level that appends."""
     if written.mirror is None and written.ftype.levels[0].appends and not written.workspace:
         lowerer.out.line(f"{written.var.name}_ptr0[1] = {written.counters[0]}")
-
-
-def reads_of(node: LoopNode) -> list[Access]:
-    """All accesses of a program that may be read."""
-    return list(accesses(node))

@@ -1,4 +1,4 @@
-"""The command line: ``python -m pyfinch demo | cache info | cache clear | cache path``."""
+"""The command line: ``python -m pyfinch demo | cache info|clear|path | julia … | difftest …``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.add_parser("demo", help="real work on real data, checked against SciPy and timed beside it")
     stored = commands.add_parser("cache", help="the kernels that are kept on disk")
     stored.add_argument("action", choices=["info", "clear", "path"])
+    julia = commands.add_parser("julia", help="Julia and Finch.jl: what there is, how long it takes, compile it")
+    julia.add_argument("action", choices=["status", "warmup", "precompile"])
+    from pyfinch.difftest.main import add_arguments
+
+    difftest = commands.add_parser("difftest", help="random programs on several executors, all compared")
+    add_arguments(difftest)
     chosen = parser.parse_args(argv)
     if chosen.command == "demo":
         from pyfinch import demo
 
         return demo.main()
+    if chosen.command == "julia":
+        from pyfinch.backends.finchjl import environment
+
+        return environment.main(chosen.action)
+    if chosen.command == "difftest":
+        from pyfinch.difftest import main as differential
+
+        return differential.main(chosen)
     match chosen.action:
         case "info":
             path, count, size = cache.info()

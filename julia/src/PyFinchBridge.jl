@@ -11,6 +11,10 @@ using Finch.FinchLogic: LogicNode
 
 export parse_logic, print_logic, passes
 
+include("operators.jl")
 include("logic.jl")
+include("tensors.jl")
+include("kernels.jl")
+include("compute.jl")
 
 end

@@ -3,22 +3,12 @@ struct Named
     name::String
 end
 
-"An operator that keeps its argument, promising that the fill is `value`."
-struct KnownFill{value} <: Function end
-(::KnownFill)(x) = x
-
 "A tensor that a program reads: its name, the text of its type, and how many modes it has where it stands."
 struct TensorName
     name::String
     type::String
     ndims::Int
 end
-
-const DTYPES = Dict{String,DataType}(
-    "bool" => Bool, "complex64" => ComplexF32, "complex128" => ComplexF64,
-    (lowercase(string(T)) => T for T in (Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64))...,
-    "float32" => Float32, "float64" => Float64,
-)
 
 """
 What Finch.jl's optimizer asks of a tensor: its element type. It asks for the levels too, but no pass before formats
@@ -30,26 +20,6 @@ function Finch.data_rep(x::TensorName)
     return foldl((rep, _) -> Finch.SparseData(rep), 1:(x.ndims); init=Finch.ElementData(zero(T), T))
 end
 
-"The operators that Finch.jl's optimizer knows laws of, by the names that program text has for them."
-const OPERATORS = Dict{String,Any}(
-    "+" => +, "*" => *, "-" => -, "/" => /, "^" => ^, "max" => max, "min" => min,
-    "==" => ==, "!=" => !=, "<" => <, "<=" => <=, ">" => >, ">=" => >=,
-    "&" => &, "|" => |, "xor" => xor, "~" => ~, "!" => !, "<<" => <<, ">>" => >>,
-    "and" => Finch.and, "or" => Finch.or, "overwrite" => Finch.overwrite, "ifelse" => ifelse,
-    "identity" => identity, "abs" => abs, "sign" => sign, "mod" => mod, "fld" => fld, "inv" => inv,
-    "exp" => exp, "sqrt" => sqrt, "log" => log, "sin" => sin, "cos" => cos, "tan" => tan,
-    "ceil" => ceil, "floor" => floor, "trunc" => trunc, "round" => round,
-    "real" => real, "imag" => imag, "conj" => conj,
-)
-const NAMES = IdDict{Any,String}(f => name for (name, f) in OPERATORS)
-const CARRIERS = Dict{String,Any}(
-    "initwrite" => Finch.initwrite, "choose" => Finch.choose, "known_fill" => z -> KnownFill{z}()
-)
-const TYPES = Dict{String,DataType}(
-    string(T) => T for
-    T in (Bool, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64)
-)
-const COMPLEX = Dict{String,DataType}("ComplexF32" => ComplexF32, "ComplexF64" => ComplexF64)
 const SPECIAL = Dict{String,Any}(
     "true" => true, "false" => false, "nothing" => nothing,
     "NaN" => NaN, "Inf" => Inf, "-Inf" => -Inf, "NaN32" => NaN32, "Inf32" => Inf32, "-Inf32" => -Inf32,
@@ -161,7 +131,8 @@ function read_cast(r::LogicReader)
     take_token(r, "(")
     name = take_token(r)
     take_token(r, ")")
-    return Named("cast($name)")
+    haskey(DTYPES, name) || fail(r, "$(repr(name)) is not a dtype")
+    return Cast{DTYPES[name]}()
 end
 
 function read_number(token)
@@ -193,7 +164,8 @@ end
 
 name_text(name) = occursin(r"^[\p{L}_]\w*[!']*$", name) ? name : "\"$(escape_string(name))\""
 
-value_text(x::Named) = startswith(x.name, "cast(") ? x.name : "`$(x.name)`"
+value_text(x::Named) = "`$(x.name)`"
+value_text(::Cast{T}) where {T} = "cast($(DTYPE_NAMES[T]))"
 value_text(::Finch.FinchNotation.InitWriter{z}) where {z} = "initwrite($(value_text(z)))"
 value_text(::Finch.Chooser{z}) where {z} = "choose($(value_text(z)))"
 value_text(::KnownFill{z}) where {z} = "known_fill($(value_text(z)))"

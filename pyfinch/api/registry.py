@@ -20,12 +20,33 @@ def _reference() -> Backend:
     return ReferenceBackend()
 
 
+def _finchjl() -> Backend:
+    from pyfinch.backends.finchjl.backend import FinchBackend
+
+    return FinchBackend()
+
+
 def _default(program: Plan) -> Scheduled:
     from pyfinch.schedule.pipeline import schedule_default
 
     return Scheduled(schedule_default(program), "default")
 
 
+def _by_finchjl(program: Plan) -> Scheduled:
+    from pyfinch.backends.finchjl.scheduler import schedule
+
+    return schedule(program)
+
+
+def _unfused(program: Plan) -> Scheduled:
+    from pyfinch.schedule.unfused import schedule_unfused
+
+    return Scheduled(schedule_unfused(program), "unfused")
+
+
+register_backend("finchjl", _finchjl)
 register_backend("numba", _numba)
 register_backend("reference", _reference)
 register_scheduler("default", _default)
+register_scheduler("finchjl", _by_finchjl)
+register_scheduler("unfused", _unfused)

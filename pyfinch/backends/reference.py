@@ -100,9 +100,13 @@ class ReferenceExecutable:
         """Run."""
         with np.errstate(all="ignore"):
             arrays = evaluate(self.whole, tensors)
-        fills = {name: tensor.fill_value for name, tensor in tensors.items()}
+        # As everywhere a number is the fill of what is made of it.
+        fills = {n: t.fill_value if t.ndim else t.todense()[()] for n, t in tensors.items()}
         count = len(self.results)
-        fills.update({alias.name: value[()] for alias, value in zip(self.numbers, arrays[count:], strict=True)})
+        # A number may have been given axes of size 1.
+        fills.update(
+            {alias.name: value.reshape(-1)[0] for alias, value in zip(self.numbers, arrays[count:], strict=True)}
+        )
         return tuple(
             self._stored(alias, order, np.asarray(array), fills)
             for (alias, order), array in zip(self.results, arrays[:count], strict=True)

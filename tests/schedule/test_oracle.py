@@ -9,6 +9,7 @@ import pytest
 
 from pyfinch.algebra.errors import ScheduleError
 from pyfinch.algebra.operators import get
+from pyfinch.difftest.orders import same_up_to_names, set_loop_order_as
 from pyfinch.logic.grammar import validate
 from pyfinch.logic.interpreter import evaluate
 from pyfinch.logic.json_form import to_json
@@ -27,7 +28,7 @@ from pyfinch.logic.nodes import (
 from pyfinch.schedule.pipeline import DEFAULT, FINCH, STAGES, schedule_trace
 from pyfinch.schedule.set_loop_order import set_loop_order
 
-from .oracle import FOLDER, assert_same_value, cases, same_up_to_names, set_loop_order_as
+from .oracle import FOLDER, assert_same_value, cases
 
 # (case, pass) -> why our output differs from Finch.jl's. Each entry is checked to be still needed.
 INTENDED_DIFFERENCES: dict[tuple[str, str], str] = {

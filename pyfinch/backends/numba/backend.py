@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyfinch.algebra.values import is_special
 from pyfinch.backends.base import Availability, Scheduled
 from pyfinch.backends.numba.execute import IndexOverflow, WorkspaceTooLarge
 from pyfinch.backends.numba.permute import combine, permute
 from pyfinch.backends.numba.tiers import Kernel, kernel_for
-from pyfinch.formats.format import FType
-from pyfinch.formats.levels import Element
+from pyfinch.backends.steps import extent, last_uses, permuted, with_static_fill
 from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.nodes import Plan
 from pyfinch.lowering import Step, lower_plan
@@ -66,14 +64,8 @@ class NumbaExecutable:
         self.sorting: NumbaExecutable | None = None
         plan = self.plan = lower_plan(logic, wide=wide, sort=sort)
         kept = {name for name, _ in plan.results}
-        last: dict[str, int] = {}
-        for k, step in enumerate(plan.steps):
-            for name in step.operands:
-                last[name] = k
-        self.steps = [
-            _ready(step, tuple(name for name, at in last.items() if at == k and name not in kept))
-            for k, step in enumerate(plan.steps)
-        ]
+        uses = last_uses(plan.steps, kept)
+        self.steps = [_ready(step, names) for step, names in zip(plan.steps, uses, strict=True)]
 
     @property
     def source(self) -> str:
@@ -113,48 +105,23 @@ class NumbaExecutable:
             env[step.result] = self.step(ready, step, operands)
             for name in ready.last_use:
                 env.pop(name, None)
-        return tuple(_with_static_fill(_permuted(env[name], order)) for name, order in self.plan.results)
+        return tuple(with_static_fill(permuted(env[name], order)) for name, order in self.plan.results)
 
     def step(self, ready: _Ready, step: Step, operands: list[Tensor]) -> Tensor:
         """Run one step."""
         if step.kind == "share":
             (tensor,) = operands
             return Tensor._trusted(step.ftype, tensor.storage_shape, tensor.fill_value, tensor.buffers)
-        shape = tuple(place if isinstance(place, int) else _extent(operands, place) for place in step.shape)
+        shape = tuple(extent(operands, place) for place in step.shape)
         if step.kind == "permute":
             return permute(operands[0], step.order, step.ftype)
         assert ready.kernel is not None
         if ready.picks is None:
             result = ready.kernel(operands, shape)
         else:
-            given: dict[str, Any] = {name: _extent(operands, place) for name, place in step.given}
+            given: dict[str, Any] = {name: extent(operands, place) for name, place in step.given}
             given.update(zip(step.variables, operands, strict=True))
             result = ready.kernel([operands[k] for k in ready.picks], shape, given)
         if step.combine is not None:
             return combine(result, step.combine, step.ftype)
         return result
-
-
-def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
-    """A tensor whose storage slots are the given modes."""
-    if order == tensor.ftype.mode_order:
-        return tensor
-    storage = tensor.storage_shape
-    shape = [0] * len(order)
-    for slot, mode in enumerate(order):
-        shape[mode] = storage[slot]
-    return Tensor._trusted(FType(tensor.ftype.levels, order), tuple(shape), tensor.fill_value, tensor.buffers)
-
-
-def _with_static_fill(tensor: Tensor) -> Tensor:
-    """The tensor, its type naming the fill if it turned out to be a special value."""
-    ftype = tensor.ftype
-    if ftype.fill is not None or not is_special(tensor.fill_value):
-        return tensor
-    levels = (*ftype.levels[:-1], Element(tensor.fill_value, ftype.dtype))
-    return Tensor._trusted(FType(levels, ftype.mode_order), tensor.shape, tensor.fill_value, tensor.buffers)
-
-
-def _extent(operands: list[Tensor], place: tuple[int, int]) -> int:
-    tensor = operands[place[0]]
-    return tensor.shape[tensor.ftype.mode_order[place[1]]]

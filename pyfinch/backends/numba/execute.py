@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pyfinch.algebra.term import postorder
 from pyfinch.algebra.values import same_value
 from pyfinch.backends.base import BrokenPromise
 from pyfinch.backends.numba.kernel import KernelSource
+from pyfinch.backends.steps import evaluate
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import SparseByteMap
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value
+from pyfinch.loops.nodes import Literal
 
-__all__ = ["IndexOverflow", "WorkspaceTooLarge", "evaluate", "run", "writable"]
+__all__ = ["IndexOverflow", "WorkspaceTooLarge", "run", "writable"]
 
 Kernel = Callable[..., int]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -32,22 +32,6 @@ class IndexOverflow(Exception):  # noqa: N818 - not an error: the plan is lowere
 
 #: The largest position and coordinate that each index dtype is used for.
 LIMITS = {np.dtype(np.int32): 2**31 - 1, np.dtype(np.int64): 2**63 - 1}
-
-
-def evaluate(node: LoopNode, tensors: dict[str, Tensor]) -> np.generic:
-    """The value of an expression over fill values and scalar operands."""
-    done: dict[LoopNode, Any] = {}
-    for term in postorder(node):
-        match term:
-            case Literal(value):
-                done[term] = value
-            case Value(name, _):
-                done[term] = tensors[name.removesuffix("_fill")].fill_value
-            case Access(tensor, ()):
-                done[term] = tensors[tensor.name].buffers[0][0][0]
-            case Call(op, args, dtype):
-                done[term] = np.asarray(op(*[done[arg] for arg in args])).astype(dtype)[()]
-    return done[node]  # type: ignore[no-any-return]
 
 
 def run(

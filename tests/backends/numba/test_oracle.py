@@ -14,7 +14,8 @@ from pyfinch.logic.nodes import Deferred, Plan
 from pyfinch.schedule.format_queries import format_queries
 from pyfinch.schedule.pipeline import schedule_default
 from pyfinch.schedule.tidy import tidy
-from tests.schedule.oracle import Case, assert_same_value, cases
+from tests.schedule.oracle import Recorded as Case
+from tests.schedule.oracle import assert_same_value, cases
 
 
 def tensors_of(case: Case, plan: Plan) -> dict[str, Tensor]:

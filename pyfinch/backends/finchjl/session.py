@@ -1,0 +1,291 @@
+"""Julia in this process: started on first use, on one thread, to which all calls are handed.
+
+Julia's code may run on the thread that initialised it only. That is a thread of our own, unless juliacall was imported
+before: then it is the thread that imported it, and calls from others are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pyfinch.algebra.errors import BackendUnavailableError, PyFinchError
+from pyfinch.backends.base import Availability
+
+__all__ = ["JuliaError", "availability", "call", "dropped", "folder", "on_julia", "progress"]
+
+T = TypeVar("T")
+
+#: Numbers of results that nothing views any more; they are let go of before the next call.
+dropped: deque[int] = deque()
+FINCH = (1, 2, 12)
+JULIA = (1, 10)
+_STACK = 64 << 20
+_INSTALL = 'pip install "pyfinch[julia]"'
+
+
+class JuliaError(PyFinchError, RuntimeError):
+    """Julia threw an exception; the message has its text and the program that was sent."""
+
+
+class _Session:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pid: int | None = None
+        self.thread: int | None = None
+        self.own = False
+        self.jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        self.bridge: Any = None
+        self.failure: BackendUnavailableError | None = None
+        self.started_in = 0.0
+
+
+_session = _Session()
+
+
+def folder() -> Path:
+    """Where the Julia side of the bridge is: inside an installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    for place in (package / "julia", package.parent / "julia"):
+        if (place / "src" / "PyFinchBridge.jl").is_file():
+            return place
+    raise BackendUnavailableError(f"the Julia files of pyfinch are missing beside {package}; install pyfinch again")
+
+
+def availability() -> Availability:
+    """Whether Julia, juliacall and Finch.jl can be used here; starts Julia to find out, once."""
+    try:
+        call(lambda bridge: None)
+    except BackendUnavailableError as error:
+        reason, _, command = str(error).partition("; run: ")
+        return Availability(False, reason, f"Run: {command}" if command else "")
+    return Availability(True)
+
+
+def call(job: Callable[[Any], T]) -> T:
+    """Run ``job(bridge)`` on Julia's thread and wait for its result; ``bridge`` is the Julia module.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If Julia cannot be used here, or not from this thread or process.
+    """
+    session = _session
+    if session.failure is not None:
+        raise session.failure
+    if session.pid is None:
+        _start(session)
+    if session.pid != os.getpid():
+        raise BackendUnavailableError(
+            "Julia was started before this process was forked, and does not survive that; start worker processes "
+            'with the "spawn" method, or use Julia in the workers only'
+        )
+    return _run(session, lambda: _with_bridge(session, job))
+
+
+def on_julia(job: Callable[[Any], T]) -> T:
+    """Run a function on the thread that Julia lives on, giving it ``juliacall.Main``.
+
+    What it returns should be plain Python or NumPy data: Julia's own objects may be used on that thread only.
+
+    Examples
+    --------
+    >>> from pyfinch.backends.finchjl import on_julia
+    >>> on_julia(lambda Main: int(Main.seval("1 + 1")))  # doctest: +SKIP
+    2
+    """
+
+    def with_main(bridge: Any) -> T:
+        import juliacall
+
+        return job(juliacall.Main)
+
+    return call(with_main)
+
+
+def _with_bridge(session: _Session, job: Callable[[Any], T]) -> T:
+    if dropped:
+        _release(session)
+    return job(session.bridge)
+
+
+def _release(session: _Session) -> None:
+    numbers = []
+    while dropped:
+        numbers.append(dropped.popleft())
+    row = np.array(numbers, np.int64)
+    session.bridge.release(row.ctypes.data, len(row))
+
+
+def _run(session: _Session, job: Callable[[], T]) -> T:
+    if threading.get_ident() == session.thread:
+        return job()
+    if not session.own:
+        raise BackendUnavailableError(
+            "juliacall was imported on another thread, where Julia lives now; call from that thread, or import pyfinch "
+            "and use it before juliacall is imported: then Julia gets a thread of its own"
+        )
+    future: Future[T] = Future()
+    session.jobs.put((job, future))
+    # An interrupt ends the wait, not the job: Julia finishes it, and later calls wait their turn.
+    return future.result()
+
+
+def _serve(session: _Session) -> None:
+    """The life of Julia's own thread."""
+    session.thread = threading.get_ident()
+    while True:
+        job, future = session.jobs.get()
+        if not future.set_running_or_notify_cancel():
+            continue
+        try:
+            future.set_result(job())
+        except BaseException as error:
+            future.set_exception(error)
+        del job, future
+
+
+# ----------------------------------------------------------------------------------------------------------- starting
+
+
+def _start(session: _Session) -> None:
+    with session.lock:
+        if session.failure is not None:
+            raise session.failure
+        if session.pid is not None:
+            return
+        try:
+            _check_juliacall()
+            if "juliacall" in sys.modules:
+                session.thread = threading.get_ident()
+            else:
+                session.own = True
+                before = threading.stack_size(_STACK)
+                try:
+                    threading.Thread(target=_serve, args=(session,), name="julia", daemon=True).start()
+                finally:
+                    threading.stack_size(before)
+                # The thread says who it is by its first job.
+                future: Future[None] = Future()
+                session.jobs.put((lambda: None, future))
+                future.result()
+            began = time.perf_counter()
+            session.bridge = _run(session, _load)
+            session.started_in = time.perf_counter() - began
+            session.pid = os.getpid()
+        except BackendUnavailableError as error:
+            session.failure = error
+            raise
+
+
+def _check_juliacall() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("juliacall") is None:
+        raise BackendUnavailableError(f"juliacall is not installed; run: {_INSTALL}")
+
+
+def progress(text: str) -> None:
+    """A line for a person who waits."""
+    if sys.stderr.isatty():
+        print(f"pyfinch: {text}", file=sys.stderr, flush=True)
+
+
+def _load() -> Any:
+    """Start Julia, check versions, load the bridge; on Julia's thread."""
+    progress("starting Julia (the first time this may download and compile packages)")
+    try:
+        import juliacall
+    except BaseException as error:
+        raise BackendUnavailableError(_why_no_julia(error)) from error
+    main = juliacall.Main
+    version = str(main.seval("string(VERSION)"))
+    if _numbers(version)[:2] < JULIA:
+        wanted = ".".join(map(str, JULIA))
+        raise BackendUnavailableError(
+            f"Julia {version} is too old, Finch.jl needs {wanted}; run: juliaup update, or unset PYTHON_JULIACALL_EXE"
+        )
+    try:
+        found = str(main.seval("import Finch; string(pkgversion(Finch))"))
+    except juliacall.JuliaError as error:
+        raise BackendUnavailableError(
+            f"Julia {version} cannot load Finch.jl: {_first_line(error)}; run: python -m pyfinch julia precompile"
+        ) from error
+    if _numbers(found)[:2] != FINCH[:2] or _numbers(found) < FINCH:
+        wanted = ".".join(map(str, FINCH))
+        raise BackendUnavailableError(
+            f"Finch.jl {found} is not the version that pyfinch works with, ~{wanted}; run: "
+            f'julia -e \'using Pkg; Pkg.add(name="Finch", version="{wanted}")\''
+        )
+    try:
+        main.seval(f"push!(LOAD_PATH, {_julia_text(str(folder() / 'src'))})")
+        bridge = main.seval("import PyFinchBridge; PyFinchBridge")
+    except juliacall.JuliaError as error:
+        raise BackendUnavailableError(f"the Julia side of pyfinch does not load: {_first_line(error)}") from error
+    _end_on_own_thread(juliacall)
+    return bridge
+
+
+def _julia_text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
+    return f'"{escaped}"'
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split("-")[0].split("+")[0].split(".")
+    return tuple(int(part) for part in parts if part.isdigit())
+
+
+def _why_no_julia(error: BaseException) -> str:
+    """What kept juliacall from starting Julia."""
+    text = _first_line(error)
+    exe = os.environ.get("PYTHON_JULIACALL_EXE")
+    if exe and not _is_program(exe):
+        return f"PYTHON_JULIACALL_EXE is {exe!r}, which is no program; run: unset PYTHON_JULIACALL_EXE"
+    low = str(error).lower()
+    if any(word in low for word in ("resolve", "urlopen", "connection", "network", "timed out", "download")):
+        return (
+            f"Julia or its packages could not be downloaded ({text}); connect to the internet once and run: "
+            "python -m pyfinch julia precompile"
+        )
+    return f"Julia did not start ({text}); run: python -m pyfinch julia status"
+
+
+def _is_program(exe: str) -> bool:
+    import shutil
+
+    return shutil.which(exe) is not None
+
+
+def _end_on_own_thread(juliacall: Any) -> None:
+    """Julia's exit hooks must run where Julia lives; juliacall would run them on the main thread."""
+    config = getattr(juliacall, "CONFIG", {})
+    library = config.get("lib")
+    session = _session
+    if not session.own or library is None or not hasattr(library, "jl_atexit_hook"):
+        return
+    hook = library.jl_atexit_hook
+
+    def on_thread(code: int) -> None:
+        if os.getpid() != session.pid:
+            return
+        future: Future[None] = Future()
+        session.jobs.put((lambda: hook(code), future))
+        future.result(timeout=10)
+
+    library.jl_atexit_hook = on_thread

@@ -1,0 +1,122 @@
+"""Tensors for people who use Julia and Python together: memory is shared, each side keeps it alive for the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyfinch.algebra.dtypes import from_julia_name
+from pyfinch.algebra.errors import FormatError
+from pyfinch.backends.finchjl import session
+from pyfinch.backends.finchjl.kernels import translated_error
+from pyfinch.backends.finchjl.tensors import Kept, Views, row, spec
+from pyfinch.formats.format import FType
+from pyfinch.formats.levels import Dense, Element, Level, Pattern, SparseByteMap, SparseCOO, SparseList
+from pyfinch.formats.tensor import Tensor
+from pyfinch.loops.numbers import read_number
+
+__all__ = ["from_julia", "to_julia"]
+
+
+def to_julia(tensor: Tensor) -> Any:
+    """A tensor of Finch.jl's over the same memory.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Any tensor. Levels, values and indices are shared; a byte map's list of entries is copied.
+
+    Returns
+    -------
+    juliacall value
+        A ``Finch.Tensor`` with reversed modes (Finch.jl's last index is the outermost storage slot), a ``Finch.Scalar``
+        for a tensor without modes. To be used on Julia's thread (`on_julia`); Julia keeps the memory alive.
+
+    Examples
+    --------
+    >>> import pyfinch as pf
+    >>> from pyfinch.backends.finchjl import on_julia, to_julia
+    >>> A = pf.eye(3, format="csr")
+    >>> on_julia(lambda Main: float(Main.seval("sum")(to_julia(A))))  # doctest: +SKIP
+    3.0
+    """
+
+    def run(bridge: Any) -> Any:
+        numbers, kept = row([tensor])
+        given = np.array(numbers, np.int64)
+        text = spec(tensor.ftype, tensor.fill_value)
+        try:
+            return bridge.adopt(text, given.ctypes.data, len(given), kept)
+        except Exception as error:
+            raise translated_error(error, text) from error
+
+    return session.call(run)
+
+
+def from_julia(value: Any) -> Tensor:
+    """A pyfinch tensor over the memory of a ``Finch.Tensor``.
+
+    Parameters
+    ----------
+    value : juliacall value
+        A tensor of dense, sparse list, sparse coordinate, byte map, element and pattern levels. Values are shared, and
+        so are indices that are stored from 0 (``PlusOneVector``); indices that count from 1 are copied.
+
+    Returns
+    -------
+    Tensor
+        Its modes are the Finch.jl tensor's reversed; it keeps Julia's memory alive.
+
+    Raises
+    ------
+    JuliaError
+        If the value is no such tensor.
+    """
+
+    def run(bridge: Any) -> Tensor:
+        try:
+            number, text, extents, numbers = bridge.export_tensor(value)
+        except Exception as error:
+            raise translated_error(error, "export_tensor") from error
+        ftype, fill = _type_of(str(text))
+        kept = Kept(int(number), session.dropped)
+        shape = tuple(int(n) for n in extents)
+        tensor = Views([int(n) for n in numbers], kept).tensor(ftype, shape, fill)
+        tensor.validate()
+        return tensor
+
+    return session.call(run)
+
+
+def _type_of(text: str) -> tuple[FType, np.generic]:
+    """The ftype and fill of a type's text, the inverse of `spec`."""
+    levels: list[Level] = []
+    rest = text
+    while True:
+        name, _, inner = rest.partition("(")
+        inner = inner[:-1]
+        if name == "pattern":
+            fill: np.generic = np.False_
+            levels.append(Pattern())
+            break
+        if name == "element":
+            fill = read_number(inner)
+            levels.append(Element(fill, fill.dtype))
+            break
+        if name == "dense":
+            levels.append(Dense())
+            rest = inner
+            continue
+        rest, ptr, idx = (part.strip() for part in inner.rsplit(",", 2))
+        kinds = from_julia_name(ptr), from_julia_name(idx)
+        if name == "sparse_list":
+            levels.append(SparseList(*kinds))
+        elif name == "sparse_bytemap":
+            levels.append(SparseByteMap(*kinds))
+        elif name.startswith("sparse_coo["):
+            levels.append(SparseCOO(int(name[11:-1]), *kinds))
+        else:
+            raise FormatError(f"level {name!r} of Finch.jl has no counterpart here")
+    modes = sum(level.modes for level in levels)
+    return FType(tuple(levels), tuple(range(modes))), fill

@@ -1,0 +1,8 @@
+"""Differential testing: random programs on any schedulers and executors, Finch.jl among them, all compared."""
+
+from __future__ import annotations
+
+from pyfinch.difftest.generate import CAMPAIGN, SMALL, Case, Config, random_case
+from pyfinch.difftest.run import Mismatch, Outcome, compare_passes, pair, run
+
+__all__ = ["CAMPAIGN", "SMALL", "Case", "Config", "Mismatch", "Outcome", "compare_passes", "pair", "random_case", "run"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfinch.algebra.carriers import ValueOperator
+from pyfinch.algebra.carriers import ValueOperator, cast
 from pyfinch.algebra.dtypes import DT
 from pyfinch.algebra.fixed import fixed_result
 from pyfinch.algebra.operator import Operator
@@ -56,31 +56,34 @@ def apply_to_fills(op: Operator, args: Sequence[LogicNode | None], dtypes: Seque
     found = fixed_result(op, known, dtypes)
     if found is not None:
         return Immediate(found)
-    if any(arg is None for arg in args):
-        return _choice(op, args, known, dtypes)
+    place = _choice(op, args, known, dtypes)
+    if place is not None:
+        return _converted(args[place], dtypes[place], op.result_dtype(*dtypes))
     whole = [arg for arg in args if arg is not None]
-    return _choice(op, args, known, dtypes) or MapJoin(Immediate(op), tuple(whole))
+    return MapJoin(Immediate(op), tuple(whole)) if len(whole) == len(args) else None
 
 
-def _choice(
-    op: Operator, args: Sequence[LogicNode | None], known: Sequence[Any], dtypes: Sequence[DT]
-) -> LogicNode | None:
-    """The one argument that the result is, if the known ones decide that."""
+def _choice(op: Operator, args: Sequence[LogicNode | None], known: Sequence[Any], dtypes: Sequence[DT]) -> int | None:
+    """The place of the one argument that the result is, if the known ones decide that."""
     if op.name == "where" and len(args) == 3:
         if known[0] is not None:
-            return args[1] if known[0] else args[2]
-        return args[1] if args[1] is args[2] else None
+            return 1 if known[0] else 2
+        return 1 if args[1] is args[2] and args[1] is not None else None
     if op.arity == -1 or len(args) == 2:
         result = op.result_dtype(*dtypes)
         rest = [
-            arg
-            for arg, value in zip(args, known, strict=True)
+            place
+            for place, value in enumerate(known)
             if value is None or not op.is_identity(np.asarray(value, result)[()])
         ]
         if len(rest) == 1:
             return rest[0]
     if len(args) == 2 and known[1] is not None and op.is_right_identity(known[1]):
-        return args[0]
+        return 0
     if op.idempotent and all(arg is args[0] for arg in args):
-        return args[0]
+        return 0
     return None
+
+
+def _converted(arg: LogicNode | None, dtype: DT, result: DT) -> LogicNode | None:
+    return arg if arg is None or dtype == result else MapJoin(Immediate(cast(result)), (arg,))

@@ -57,3 +57,12 @@ def test_fills_known_at_run_time_stay_expressions() -> None:
     where = get("where")
     assert apply_to_fills(where, [Immediate(True), S, None], [np.dtype(bool), F8, F8]) is S
     assert apply_to_fills(where, [None, S, S], [np.dtype(bool), F8, F8]) is S
+
+
+def test_a_fill_that_stays_as_it_is_gets_the_dtype_of_the_result() -> None:
+    flag = Deferred("flag", np.dtype(bool))
+    widened = MapJoin(Immediate(get("cast(float64)")), (flag,))
+    assert apply_to_fills(get("+"), [flag, Immediate(0.0)], [np.dtype(bool), F8]) is widened
+    assert apply_to_fills(get("where"), [Immediate(True), flag, None], [np.dtype(bool), np.dtype(bool), F8]) is widened
+    truth = MapJoin(Immediate(get("cast(bool)")), (S,))
+    assert apply_to_fills(get("logical_or"), [S, S], [F8, F8]) is truth

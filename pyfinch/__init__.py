@@ -51,6 +51,7 @@ from pyfinch.api.products import matmul, tensordot, vecdot
 from pyfinch.api.reductions import all, any, max, mean, min, prod, sum
 from pyfinch.api.tensor import Tensor
 from pyfinch.backends.base import use_backend, use_scheduler
+from pyfinch.backends.crosscheck import crosscheck
 from pyfinch.formats.format import Format, FType, format
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "broadcast_to",
     "clip",
     "compute",
+    "crosscheck",
     "einop",
     "einsum",
     "expand_dims",

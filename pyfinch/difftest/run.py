@@ -10,6 +10,7 @@ import numpy as np
 
 from pyfinch.algebra.errors import PyFinchError
 from pyfinch.backends.base import get_backend, get_scheduler
+from pyfinch.backends.comparison import same
 from pyfinch.difftest.generate import Case
 from pyfinch.difftest.orders import same_up_to_names, set_loop_order_as
 from pyfinch.formats.levels import Dense
@@ -18,13 +19,10 @@ from pyfinch.logic.interpreter import evaluate
 from pyfinch.schedule.pipeline import FINCH
 from pyfinch.schedule.set_loop_order import set_loop_order
 
-__all__ = ["ROUNDING", "Mismatch", "Outcome", "Pair", "compare_passes", "pair", "pairs", "run", "wanted"]
+__all__ = ["Mismatch", "Outcome", "Pair", "compare_passes", "pair", "pairs", "run", "wanted"]
 
 Pair = tuple[str, str]
 Array = np.ndarray[Any, np.dtype[Any]]
-
-#: Relative to the largest value of a result: elementary functions and reassociated sums may round differently.
-ROUNDING = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12}
 
 
 @dataclass(frozen=True)
@@ -93,8 +91,8 @@ def execute(case: Case, of: Pair) -> tuple[Tensor, ...]:
 def run(case: Case, of: Iterable[Pair]) -> Outcome:
     """Run a case on pairs and compare each with dense NumPy.
 
-    Values must be equal, floats up to `ROUNDING`; dtypes, shapes, nan and infinities exactly. Results must be valid
-    tensors; pairs of one scheduler must agree on fill values. An exception is an outcome too.
+    Values must be the same (`pyfinch.backends.comparison.same`), dtypes and shapes equal. Results must be valid;
+    pairs of one scheduler must agree on fill values. An exception is an outcome too.
     """
     from pyfinch.difftest.differences import known
 
@@ -112,8 +110,8 @@ def run(case: Case, of: Iterable[Pair]) -> Outcome:
         found += compare(one, results, right)
         if one[1] != "compute":
             fills.setdefault(one[0], []).append((one, results))
-    for same in fills.values():
-        found += _compare_fills(same)
+    for of_one_scheduler in fills.values():
+        found += _compare_fills(of_one_scheduler)
     for mismatch in found:
         reason = known(case, mismatch)
         if reason is None:
@@ -139,26 +137,9 @@ def compare(of: Pair, results: Sequence[Tensor], right: Sequence[Array]) -> list
             found.append(Mismatch(of, "dtype", f"{result.dtype}, not {array.dtype}", k))
         elif result.shape != array.shape:
             found.append(Mismatch(of, "shape", f"{result.shape}, not {array.shape}", k))
-        elif not same(result.todense(), array):
+        elif not same(np.asarray(result.todense()), array):
             found.append(Mismatch(of, "value", f"{result.todense()!r}\nnot {array!r}", k))
     return found
-
-
-def same(a: Array, b: Array) -> bool:
-    """Whether two arrays are equal up to rounding; a nan equals a nan."""
-    if a.dtype.kind not in "fc":
-        return bool(np.array_equal(a, b))
-    if a.dtype.kind == "c":
-        undefined = np.isnan(a) & np.isnan(b)
-        infinite = np.isinf(a) & np.isinf(b)
-        given = ~(undefined | infinite)
-        return same(a.real[given], b.real[given]) and same(a.imag[given], b.imag[given])
-    finite = np.isfinite(a)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.array_equal(finite, np.isfinite(b)):
-        return False
-    rounding = ROUNDING[a.dtype.name]
-    scale = float(np.max(np.abs(b[finite]), initial=0))
-    return bool(np.all(np.abs(a[finite] - b[finite]) <= rounding * scale))
 
 
 def _compare_fills(same_scheduler: list[tuple[Pair, tuple[Tensor, ...]]]) -> list[Mismatch]:

@@ -12,12 +12,12 @@ from pyfinch.algebra.errors import BackendUnavailableError
 from pyfinch.algebra.term import postorder
 from pyfinch.backends import base
 from pyfinch.backends.base import Scheduled, register_backend
+from pyfinch.backends.comparison import same
 from pyfinch.backends.reference import ReferenceBackend, ReferenceExecutable
 from pyfinch.cli import main
 from pyfinch.difftest import Case, pair, random_case, run
 from pyfinch.difftest.differences import DIFFERENCES
 from pyfinch.difftest.report import julia_code, python_test
-from pyfinch.difftest.run import same
 from pyfinch.difftest.shrink import shrink
 from pyfinch.difftest.strategies import cases
 from pyfinch.formats.tensor import Tensor
@@ -27,7 +27,7 @@ SLOW_TO_START = [pair("reference"), pair("unfused:reference")]
 ALL = [*SLOW_TO_START, pair("numba"), pair("unfused:numba")]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_fused_or_not_a_program_has_one_value(case: Case) -> None:
     outcome = run(case, SLOW_TO_START)

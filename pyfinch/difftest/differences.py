@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pyfinch.difftest.case import Case
+from pyfinch.difftest.liberties import explains
+
 if TYPE_CHECKING:
-    from pyfinch.difftest.generate import Case
     from pyfinch.difftest.run import Mismatch
 
 __all__ = ["DIFFERENCES", "Difference", "known"]
@@ -27,7 +29,19 @@ class Difference:
     julia: str = ""
 
 
-DIFFERENCES: Final[tuple[Difference, ...]] = ()
+def _by(liberty: str) -> Callable[[Case, Mismatch], bool]:
+    def applies(case: Case, mismatch: Mismatch) -> bool:
+        return mismatch.kind == "value" and explains(case, mismatch.result, mismatch.got, liberty)
+
+    return applies
+
+
+DIFFERENCES: Final = (
+    Difference("rounding", "sums are ordered as the loops are, and elementary functions are other ones", _by("rounding")),
+    Difference("zero signs", "what is not stored is 0.0, also where NumPy computes -0.0", _by("zero signs")),
+    Difference("annihilators", "0 * x is 0 whatever x is: what is not stored is not computed", _by("annihilators")),
+    Difference("several liberties", "of the above, more than one", _by("all")),
+)
 
 
 def known(case: Case, mismatch: Mismatch) -> str | None:

@@ -1,8 +1,7 @@
 """Random programs, well-formed by construction, and tensors for them.
 
-Values are chosen so that a comparison can be strict: floats are small multiples of 1/4, whose sums and products are
-exact, so the order of additions cannot show. Where nan and infinities occur, the operators are those of which no law
-that sparse computing relies on (``0 * x == 0``) could show either.
+Floats are small multiples of 1/4, whose sums and products are exact, so that the order of additions seldom shows; what
+may show, and what laws of sparse computing may (``0 * x == 0``), `pyfinch.difftest.liberties` tells.
 """
 
 from __future__ import annotations
@@ -15,11 +14,13 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 
 from pyfinch.algebra.errors import DTypeError
-from pyfinch.algebra.operators import Operator, cast, get
-from pyfinch.formats.convert import build
+from pyfinch.algebra.operators import Operator, all_operators, cast, get
+from pyfinch.algebra.term import postorder
+from pyfinch.difftest.case import Case, store
 from pyfinch.formats.format import Format, format
-from pyfinch.formats.levels import Dense
+from pyfinch.formats.levels import Dense, Element, Level
 from pyfinch.formats.tensor import Tensor
+from pyfinch.logic.interpreter import evaluate
 from pyfinch.logic.nodes import (
     Aggregate,
     Alias,
@@ -31,13 +32,14 @@ from pyfinch.logic.nodes import (
     Plan,
     Produces,
     Query,
+    Reformat,
     Relabel,
     Reorder,
     Subquery,
     Table,
 )
 
-__all__ = ["CAMPAIGN", "SMALL", "Case", "Config", "Draw", "Seeded", "draw_case", "random_case"]
+__all__ = ["CAMPAIGN", "FORMATS", "SMALL", "Config", "Draw", "Seeded", "draw_case", "random_case"]
 
 T = TypeVar("T")
 
@@ -55,8 +57,8 @@ class Draw(Protocol):
 class Seeded:
     """Choices by a seed; equal on every machine."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+    def __init__(self, seed: int | random.Random) -> None:
+        self.random = seed if isinstance(seed, random.Random) else random.Random(seed)
 
     def choice(self, items: Sequence[T]) -> T:
         """One of the items."""
@@ -74,47 +76,49 @@ class Config:
     Attributes
     ----------
     dtypes, formats : tuple of str
-        Of the inputs; formats are given with ``{}`` for the number of modes that a rest of levels covers.
+        Of the inputs; a format is one of the words in `FORMATS`.
     fills : tuple
-        Fill values, each used where the dtype has it.
-    sizes : tuple of int
-        What modes may measure.
+        Fill values, each used where the dtype has it; those that are not finite in some programs only.
+    sizes, ndims : tuple of int
+        What modes may measure, and how many of them an input may have. What stands twice comes twice as often.
+    operators : tuple of str, optional
+        The names of the operators; None for all of the operator table.
     tensors, operations, results : int
         How many there are at most.
+    kinds : int
+        How many dtypes, and how many formats, one program may have; 0 for no limit.
     permuted : bool
         Whether inputs may have any storage order.
     special : bool
-        Whether some programs have nan, infinities and -0.0.
+        Whether some programs have nan, infinities and -0.0 among their values.
+    reformats : bool
+        Whether intermediate results may be asked for in some format.
     """
 
     dtypes: tuple[str, ...] = (
-        "float64", "float32", "int64", "int32", "int8", "uint8", "uint64", "bool", "complex128", "complex64",
+        "float64", "float64", "float32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
+        "bool", "complex128", "complex64",
     )  # fmt: skip
-    formats: tuple[str, ...] = ("dense", "sparse_list", "coo", "bytemap", "mixed")
-    fills: tuple[Any, ...] = (0, 0, 0, 0, 1, -1, 2.5, "inf", "nan")
+    formats: tuple[str, ...] = ("dense", "csr", "coo", "dcsr", "bytemap", "mixed")
+    fills: tuple[Any, ...] = (0, 0, 0, 0, 1, -1, 2.5, "inf", "-inf", "nan", "-0.0")
     sizes: tuple[int, ...] = (3, 3, 4, 2, 1, 0)
+    ndims: tuple[int, ...] = (2, 2, 1, 2, 3, 0, 1)
+    operators: tuple[str, ...] | None = None
     tensors: int = 3
-    operations: int = 5
-    results: int = 2
+    operations: int = 6
+    results: int = 3
+    kinds: int = 0
     permuted: bool = True
     special: bool = True
+    reformats: bool = True
 
 
 SMALL: Final = Config()
 #: Few types, so that a compiler meets many of a program's parts again.
 CAMPAIGN: Final = Config(
-    dtypes=("float64", "float64", "int64", "bool", "complex128"), formats=("dense", "sparse_list", "coo"),
-    fills=(0, 0, 0, 1, "inf"), tensors=2, operations=3,
+    dtypes=("float64", "float64", "int64", "bool", "complex128"), formats=("dense", "csr", "coo"),
+    fills=(0, 0, 0, 1, "inf"), tensors=2, operations=3, results=2, kinds=1, reformats=False,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A program, and the tensors that its deferred tables stand for."""
-
-    program: Plan
-    tensors: dict[str, Tensor]
-    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,19 +130,28 @@ class _Array:
     dtype: np.dtype[Any]
 
 
-_UNARY: Final = ("negative", "abs", "square", "sign", "sin", "tanh", "atan", "floor", "round", "real", "conj",
-                 "isnan", "bitwise_invert", "logical_not", "expm1")  # fmt: skip
-_BINARY: Final = ("add", "add", "multiply", "multiply", "subtract", "maximum", "minimum", "equal", "not_equal", "less",
-                  "greater_equal", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
-                  "bitwise_xor", "hypot")  # fmt: skip
-_BY_NUMBER: Final = ("divide", "floor_divide", "remainder", "bitwise_left_shift", "bitwise_right_shift")
-_FOLDS: Final = ("add", "add", "add", "maximum", "minimum", "multiply", "logical_or", "logical_and", "bitwise_or")
-_SPECIAL_UNARY: Final = ("negative", "abs", "isnan", "isinf", "isfinite", "signbit", "logical_not")
-_SPECIAL_BINARY: Final = ("equal", "not_equal", "less", "greater_equal", "copysign", "first")
+# What takes some care with its arguments, and so has a place of its own; `copysign` and the like are as good as any.
+_APART: Final = frozenset(("pow", "bitwise_left_shift", "bitwise_right_shift", "where", "clip"))
+_UNARY: Final = tuple(op.name for op in all_operators() if op.arity == 1)
+_BINARY: Final = tuple(op.name for op in all_operators() if op.arity in (2, -1) and op.name not in _APART)
+_ARITHMETIC: Final = ("add", "multiply", "subtract", "maximum", "minimum", "less", "equal")
+_BY_NUMBER: Final = ("divide", "floor_divide", "remainder", "bitwise_left_shift", "bitwise_right_shift", "pow")
+_FOLDS: Final = (
+    "add", "add", "add", "maximum", "minimum", "multiply", "logical_or", "logical_and", "logical_xor", "bitwise_or",
+    "bitwise_and", "bitwise_xor", "hypot", "logaddexp",
+)  # fmt: skip
+_SEMIRINGS: Final = (
+    ("multiply", "add"), ("multiply", "add"), ("add", "minimum"), ("multiply", "maximum"), ("logical_and", "logical_or"),
+    ("minimum", "maximum"), ("bitwise_and", "bitwise_xor"), ("equal", "add"),
+)  # fmt: skip
+# Of these no law shows that holds for finite numbers only, so all executors give the same whatever they meet.
+_LAWLESS_UNARY: Final = ("negative", "abs", "isnan", "isinf", "isfinite", "signbit", "logical_not")
+_LAWLESS_BINARY: Final = ("equal", "not_equal", "less", "greater_equal", "copysign", "first")
+_KINDS: Final = {"b": "biufc", "u": "uifc", "i": "ifcb", "f": "fcbi", "c": "cb"}
 
 
-def random_case(seed: int, config: Config = SMALL) -> Case:
-    """The case of a seed.
+def random_case(seed: int | random.Random, config: Config = SMALL) -> Case:
+    """The case of a seed, or the next one of a generator.
 
     Examples
     --------
@@ -146,7 +159,7 @@ def random_case(seed: int, config: Config = SMALL) -> Case:
     >>> str(case.program) == str(random_case(7).program), sorted(case.tensors)[:1]
     (True, ['T0'])
     """
-    return draw_case(Seeded(seed), config, f"seed {seed}")
+    return draw_case(Seeded(seed), config, f"seed {seed}" if isinstance(seed, int) else "")
 
 
 def draw_case(draw: Draw, config: Config, name: str = "") -> Case:
@@ -157,27 +170,35 @@ def draw_case(draw: Draw, config: Config, name: str = "") -> Case:
 class _Generator:
     def __init__(self, draw: Draw, config: Config) -> None:
         self.draw, self.config = draw, config
-        self.special = config.special and draw.integer(0, 5) == 0
+        # Programs without special values, with them but without operators that may meet them, and with all.
+        mood = draw.integer(0, 5) if config.special else 1
+        self.special, self.lawless = mood in (0, 5), mood == 5
         self.count = 0
         self.tensors: dict[str, Tensor] = {}
         self.sizes = [draw.choice(config.sizes) for _ in range(3)]
+        self.dtypes, self.formats = config.dtypes, config.formats
+        if config.kinds:
+            self.dtypes = tuple(draw.choice(config.dtypes) for _ in range(config.kinds))
+            self.formats = tuple(draw.choice(config.formats) for _ in range(config.kinds))
 
     def case(self, name: str) -> Case:
         pool = [self.input(k) for k in range(self.draw.integer(1, self.config.tensors))]
         for _ in range(self.draw.integer(1, self.config.operations)):
-            made = next(filter(None, (self.operation(pool) for _ in range(4))), None)
+            made = next(filter(None, (self.operation(pool) for _ in range(6))), None)
             if made is not None:
                 pool.append(made)
         wanted = [pool[-1]] + [self.draw.choice(pool) for _ in range(self.draw.integer(1, self.config.results) - 1)]
         results = [Alias(f"R{k}") for k in range(len(wanted))]
         queries = [Query(alias, array.node) for alias, array in zip(results, wanted, strict=True)]
-        return Case(Plan((*queries, Produces(tuple(results)))), self.tensors, name)
+        program = Plan((*queries, Produces(tuple(results))))
+        names = {term.expr for term in postorder(program) if isinstance(term, Deferred)}
+        return Case(program, {name: tensor for name, tensor in self.tensors.items() if name in names}, name)
 
     # ----------------------------------------------------------------------------------------------------- inputs
 
     def input(self, number: int) -> _Array:
-        dtype = np.dtype(self.draw.choice(self.config.dtypes))
-        ndim = self.draw.choice((2, 2, 1, 2, 3, 0, 1))
+        dtype = np.dtype(self.draw.choice(self.dtypes))
+        ndim = self.draw.choice(self.config.ndims)
         shape = tuple(self.draw.choice(self.sizes) for _ in range(ndim))
         fill = self.fill(dtype)
         array = np.full(shape, fill, dtype)
@@ -186,18 +207,21 @@ class _Generator:
                 array[place] = self.value(dtype)
         order = tuple(range(ndim))
         if self.config.permuted and ndim > 1 and self.draw.integer(0, 3) == 0:
-            order = order[::-1]
-        fmt = _format(self.draw.choice(self.config.formats), ndim, dtype, order)
-        is_dense = all(isinstance(level, Dense) for level in fmt.levels[:-1])
-        kept = np.ones(shape, np.bool_) if is_dense else np.asarray(array != fill if fill == fill else array == array)
-        coords = np.argwhere(kept).T.reshape(ndim, int(kept.sum())).astype(np.int64)
-        tensor = build(shape, coords, array[kept], fmt, fill, in_order_of=tuple(range(ndim)))
+            order = self.order(ndim)
+        levels, order = _levels(self.draw.choice(self.formats), order)
+        stored = Format((*levels, Element(None, dtype)), order)
+        keep = None if all(isinstance(level, Dense) for level in levels) else fill
+        tensor = store(array, stored, fill, keep_unlike=keep)
         name = f"T{number}"
         self.tensors[name] = tensor
         # The fields of a table follow the storage, the last one outermost.
         table = self.subquery(Table(Deferred(name, tensor.ftype), self.fields(ndim)))
-        stored = _Array(table, tensor.storage_shape, dtype)
-        return stored if order == tuple(range(ndim)) else self.transposed(stored, order)
+        made = _Array(table, tensor.storage_shape, dtype)
+        return made if order == tuple(range(ndim)) else self.transposed(made, tuple(map(order.index, range(ndim))))
+
+    def order(self, ndim: int) -> tuple[int, ...]:
+        left = list(range(ndim))
+        return tuple(left.pop(self.draw.integer(0, len(left) - 1)) for _ in range(ndim))
 
     def fill(self, dtype: np.dtype[Any]) -> Any:
         value = self.draw.choice(self.config.fills)
@@ -229,32 +253,46 @@ class _Generator:
         array = self.draw.choice((pool[-1], self.draw.choice(pool)))
         other = self.draw.choice(pool)
         try:
-            match self.draw.integer(0, 10):
-                case 0:
-                    unary: tuple[str, ...] = _SPECIAL_UNARY if self.special else _UNARY
-                    return self.mapped(get(self.draw.choice(unary), 1), array)
-                case 1 | 2 | 3:
-                    binary: tuple[str, ...] = _SPECIAL_BINARY if self.special else _BINARY
-                    return self.mapped(get(self.draw.choice(binary), 2), array, other)
-                case 4:
+            match self.draw.integer(0, 14):
+                case 0 | 1:
+                    return self.mapped(self.one_of(_LAWLESS_UNARY if self.lawless else _UNARY, 1), array)
+                case 2 | 3 | 4:
+                    return self.mapped(self.one_of(_LAWLESS_BINARY if self.lawless else _ARITHMETIC), array, other)
+                case 5:
+                    return self.mapped(self.one_of(_LAWLESS_BINARY if self.lawless else _BINARY), array, other)
+                case 6:
                     return self.with_number(array)
-                case 5 | 6:
+                case 7 | 8:
                     return self.reduced(array)
-                case 7:
-                    return self.transposed(array, tuple(reversed(range(len(array.shape)))))
-                case 8 | 9:
+                case 9:
+                    return self.transposed(array, self.order(len(array.shape)))
+                case 10 | 11:
                     return self.contracted(array, other)
+                case 12:
+                    return self.chosen(array, other, self.draw.choice(pool))
+                case 13:
+                    return self.stored(array)
                 case _:
                     return self.reshaped(array)
         except DTypeError:
             return None
 
-    def mapped(self, op: Operator, *args: _Array) -> _Array | None:
+    def one_of(self, names: Sequence[str], arity: int = 2) -> Operator | None:
+        """One of some operators, if the configuration has any of them."""
+        allowed = self.config.operators
+        chosen = names if allowed is None else [name for name in names if name in allowed]
+        return get(self.draw.choice(chosen), arity) if chosen else None
+
+    def mapped(self, op: Operator | None, *args: _Array) -> _Array | None:
         """A pointwise operation with NumPy's broadcasting."""
+        if op is None:
+            return None
         dtype = op.result_dtype(*[arg.dtype for arg in args])
         try:
             shape = np.broadcast_shapes(*[arg.shape for arg in args])
         except ValueError:
+            return None
+        if len(shape) > 3:
             return None
         idxs = self.fields(len(shape))
         named = tuple(self.aligned(arg, shape, idxs) for arg in args)
@@ -278,59 +316,104 @@ class _Generator:
     def with_number(self, array: _Array) -> _Array | None:
         """An operation with a literal."""
         kind = array.dtype.kind
-        if kind == "b" or self.special:
+        if kind == "b" or self.lawless:
             return self.converted(array)
-        names = ("add", "multiply", "subtract", "maximum", "minimum", "less", "greater_equal", *_BY_NUMBER)
-        op = get(self.draw.choice(names), 2)
-        number = self.draw.choice((1, 2, 3)) if kind == "u" or op.name in _BY_NUMBER else self.draw.integer(-2, 2)
+        op = self.one_of((*_ARITHMETIC, *_BY_NUMBER))
+        if op is None:
+            return None
+        number: Any = self.draw.integer(0, 3) if kind == "u" or op.name in _BY_NUMBER else self.draw.integer(-2, 2)
         if kind in "fc" and op.name not in _BY_NUMBER:
-            number = number / 2  # type: ignore[assignment]
-        return self.mapped(op, array, _Array(Immediate(array.dtype.type(number)), (), array.dtype))
+            number = number / 2
+        literal = _Array(Immediate(array.dtype.type(number)), (), array.dtype)
+        is_second = op.name in _BY_NUMBER or self.draw.integer(0, 1)
+        return self.mapped(op, *((array, literal) if is_second else (literal, array)))
 
     def converted(self, array: _Array) -> _Array | None:
-        targets = {"b": ("int64", "float64", "int8"), "u": ("float64", "int64"), "i": ("float32", "int64", "bool"),
-                   "f": ("complex128", "float64", "bool"), "c": ("complex128",)}  # fmt: skip
-        return self.mapped(cast(self.draw.choice(targets[array.dtype.kind])), array)
+        """A cast; from floats to integers only of what is whole and small, since others are nobody's business."""
+        kinds = _KINDS[array.dtype.kind]
+        targets = sorted({name for name in self.config.dtypes if np.dtype(name).kind in kinds})
+        if not targets or self.config.operators is not None:
+            return None
+        target = np.dtype(self.draw.choice(targets))
+        if array.dtype.kind == "f" and target.kind == "i":
+            values = self.values(array)
+            if not np.all(np.isfinite(values) & (np.abs(values) < 100)):
+                return None
+        return self.mapped(cast(target), array)
+
+    def values(self, array: _Array) -> np.ndarray[Any, Any]:
+        """What an expression gives."""
+        alias = Alias("values")
+        with np.errstate(all="ignore"):
+            (value,) = evaluate(Plan((Query(alias, array.node), Produces((alias,)))), self.tensors)
+        return np.asarray(value)
+
+    def chosen(self, condition: _Array, a: _Array, b: _Array) -> _Array | None:
+        """One or the other; or a number between two."""
+        if condition.dtype.kind == "b":
+            return self.mapped(self.one_of(("where",), 3), condition, a, b)
+        low, high = (_Array(Immediate(a.dtype.type(value)), (), a.dtype) for value in (0, 1))
+        return None if self.lawless else self.mapped(self.one_of(("clip",), 3), a, low, high)
 
     def reduced(self, array: _Array) -> _Array | None:
         ndim = len(array.shape)
-        if not ndim or self.special:
+        op = self.one_of(_FOLDS)
+        if not ndim or self.lawless or op is None:
             return None
-        op = get(self.draw.choice(_FOLDS))
         dtype = op.result_dtype(array.dtype, array.dtype)
         init = op.identity(dtype)
-        if init is None or (dtype.kind == "f" and not np.isfinite(init) and 0 in array.shape):
-            init = dtype.type(1)
+        if init is None or self.draw.integer(0, 5) == 0:
+            init = dtype.type(self.draw.choice((1, 2) if dtype.kind != "b" else (0, 1)))
+        # A wide accumulator, as NumPy's sums of small integers have.
+        if dtype.kind in "iu" and self.draw.integer(0, 2) == 0:
+            init = np.dtype("int64" if dtype.kind == "i" else "uint64").type(init)
+        if op.result_dtype(init.dtype, array.dtype) != init.dtype:
+            return None
         axes = [axis for axis in range(ndim) if self.draw.integer(0, 1)] or [self.draw.integer(0, ndim - 1)]
         idxs = self.fields(ndim)
         over = tuple(idxs[ndim - 1 - axis] for axis in axes)
         node = Aggregate(Immediate(op), Immediate(init), Relabel(array.node, idxs), over)
         shape = tuple(size for axis, size in enumerate(array.shape) if axis not in axes)
-        return _Array(self.subquery(node), shape, dtype)
+        return _Array(self.subquery(node), shape, init.dtype)
 
-    def transposed(self, array: _Array, axes: tuple[int, ...]) -> _Array:
+    def transposed(self, array: _Array, axes: tuple[int, ...]) -> _Array | None:
         """Axis k of the result is axis ``axes[k]``."""
         ndim = len(array.shape)
+        if ndim < 2:
+            return None
         idxs = self.fields(ndim)
         new = tuple(idxs[ndim - 1 - axis] for axis in reversed(axes))
         shape = tuple(array.shape[axis] for axis in axes)
-        if ndim < 2:
-            return array
         return _Array(self.subquery(Reorder(Relabel(array.node, idxs), new)), shape, array.dtype)
 
     def contracted(self, a: _Array, b: _Array) -> _Array | None:
-        """The sum of products over the last axis of one and the first of the other."""
-        if self.special or not a.shape or not b.shape or a.shape[-1] != b.shape[0] or a.dtype != b.dtype:
+        """A product of two, reduced over the last axis of one and the first of the other, in some semiring."""
+        if self.lawless or not a.shape or not b.shape or a.shape[-1] != b.shape[0]:
             return None
         if len(a.shape) + len(b.shape) > 5:
             return None
+        inner, outer = self.draw.choice(_SEMIRINGS)
+        times, plus = self.one_of((inner,)), self.one_of((outer,))
+        if times is None or plus is None:
+            return None
+        dtype = plus.result_dtype(*[times.result_dtype(a.dtype, b.dtype)] * 2)
+        zero = plus.identity(dtype)
+        if zero is None:
+            return None
         left, right = self.fields(len(a.shape)), list(self.fields(len(b.shape)))
         right[-1] = left[0]
-        times, plus = get("multiply"), get("add")
         product = MapJoin(Immediate(times), (Relabel(a.node, left), Relabel(b.node, tuple(right))))
-        total = Aggregate(Immediate(plus), Immediate(a.dtype.type(0)), product, (left[0],))
+        total = Aggregate(Immediate(plus), Immediate(zero), product, (left[0],))
         idxs = (*right[:-1], *left[1:])
-        return _Array(self.subquery(Reorder(total, idxs)), (*a.shape[:-1], *b.shape[1:]), a.dtype)
+        return _Array(self.subquery(Reorder(total, idxs)), (*a.shape[:-1], *b.shape[1:]), dtype)
+
+    def stored(self, array: _Array) -> _Array | None:
+        """An array in a format that is asked for."""
+        if not self.config.reformats:
+            return None
+        levels, order = _levels(self.draw.choice(self.formats), tuple(range(len(array.shape))))
+        node = Reformat(Immediate(Format((*levels, Element()), order)), array.node)
+        return _Array(self.subquery(node), array.shape, array.dtype)
 
     def reshaped(self, array: _Array) -> _Array | None:
         """An axis of size 1 dropped or added."""
@@ -343,8 +426,9 @@ class _Generator:
             axis = self.draw.choice(ones)
             del shape[axis], kept[ndim - 1 - axis]
         elif ndim < 3:
-            kept.insert(0, self.fields(1)[0])
-            shape.append(1)
+            axis = self.draw.integer(0, ndim)
+            kept.insert(ndim - axis, self.fields(1)[0])
+            shape.insert(axis, 1)
         else:
             return None
         node = Reorder(Relabel(array.node, tuple(idxs)), tuple(kept)) if ndim else Reorder(array.node, tuple(kept))
@@ -362,16 +446,17 @@ class _Generator:
         return Subquery(Alias(f"X{self.count}"), node)
 
 
-_LEVELS: Final = {
+#: Levels for one, two and three modes; the last mode order is that of the storage.
+FORMATS: Final = {
     "dense": ("dense({})", "dense(dense({}))", "dense(dense(dense({})))"),
-    "sparse_list": ("sparse_list({})", "dense(sparse_list({}))", "dense(sparse_list(sparse_list({})))"),
+    "csr": ("sparse_list({})", "dense(sparse_list({}))", "dense(sparse_list(sparse_list({})))"),
+    "dcsr": ("sparse_list({})", "sparse_list(sparse_list({}))", "sparse_list(sparse_list(sparse_list({})))"),
     "mixed": ("sparse_list({})", "sparse_list(dense({}))", "sparse_list(dense(sparse_list({})))"),
     "coo": ("sparse_coo[1]({})", "sparse_coo[2]({})", "sparse_coo[3]({})"),
     "bytemap": ("sparse_bytemap({})", "dense(sparse_bytemap({}))", "dense(dense(sparse_bytemap({})))"),
 }
 
 
-def _format(word: str, ndim: int, dtype: np.dtype[Any], order: tuple[int, ...]) -> Format:
-    levels = _LEVELS[word][ndim - 1] if ndim else "{}"
-    made = format(levels.format(f"element({dtype.name})"), ndim=ndim)
-    return Format(made.levels, order)
+def _levels(word: str, order: tuple[int, ...]) -> tuple[tuple[Level, ...], tuple[int, ...]]:
+    text = FORMATS[word][len(order) - 1] if order else "{}"
+    return format(text.format("element()"), ndim=len(order)).levels[:-1], order

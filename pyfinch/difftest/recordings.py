@@ -18,7 +18,7 @@ import numpy as np
 
 from pyfinch.algebra.errors import ParseError, PyFinchError
 from pyfinch.backends.comparison import same
-from pyfinch.difftest.generate import Case
+from pyfinch.difftest.case import Case
 from pyfinch.difftest.orders import same_up_to_names, set_loop_order_as
 from pyfinch.formats.format import Format, format
 from pyfinch.formats.levels import Element

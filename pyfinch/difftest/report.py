@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra.dtypes import julia_name
-from pyfinch.difftest.generate import Case
+from pyfinch.difftest.case import Case
 from pyfinch.difftest.run import Pair, wanted
 from pyfinch.formats.levels import Dense, Element, Pattern, SparseByteMap, SparseCOO, SparseList
 from pyfinch.formats.tensor import Tensor

@@ -11,7 +11,7 @@ import numpy as np
 from pyfinch.algebra.errors import PyFinchError
 from pyfinch.backends.base import get_backend, get_scheduler
 from pyfinch.backends.comparison import same
-from pyfinch.difftest.generate import Case
+from pyfinch.difftest.case import Case
 from pyfinch.difftest.orders import same_up_to_names, set_loop_order_as
 from pyfinch.formats.levels import Dense
 from pyfinch.formats.tensor import Tensor
@@ -27,12 +27,17 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One pair's disagreement; ``kind`` is "error", "count", "dtype", "shape", "value", "fill", "structure", "pass"."""
+    """One pair's disagreement.
+
+    ``kind`` is "error", "count", "dtype", "shape", "value", "fill", "structure" or "pass"; ``got`` is the array of a
+    "value".
+    """
 
     pair: Pair
     kind: str
     text: str
     result: int = 0
+    got: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass
@@ -138,7 +143,8 @@ def compare(of: Pair, results: Sequence[Tensor], right: Sequence[Array]) -> list
         elif result.shape != array.shape:
             found.append(Mismatch(of, "shape", f"{result.shape}, not {array.shape}", k))
         elif not same(np.asarray(result.todense()), array):
-            found.append(Mismatch(of, "value", f"{result.todense()!r}\nnot {array!r}", k))
+            dense = np.asarray(result.todense())
+            found.append(Mismatch(of, "value", f"{dense!r}\nnot {array!r}", k, dense))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra.term import postorder, preorder
-from pyfinch.difftest.generate import Case
+from pyfinch.difftest.case import Case
 from pyfinch.formats.convert import build
 from pyfinch.formats.format import Format
 from pyfinch.formats.levels import Dense, Element

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from pyfinch.difftest.generate import SMALL, Case, Config, draw_case
+from pyfinch.difftest.case import Case
+from pyfinch.difftest.generate import SMALL, Config, draw_case
 
 __all__ = ["cases"]
 

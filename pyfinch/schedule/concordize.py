@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyfinch.logic.nodes import Alias, LogicNode, Plan, Produces, Query, Relabel, Reorder, fields
 from pyfinch.logic.rewrite import Postwalk, Rewrite
-from pyfinch.schedule.common import Names, intersect, is_subsequence, with_subsequence
+from pyfinch.schedule.common import Fields, Names, intersect, is_subsequence, with_subsequence
 from pyfinch.schedule.flatten_plans import flatten_plans
 
 __all__ = ["concordize"]
@@ -39,10 +39,12 @@ field(j), field(i))), field(j), field(i)))
         statement if isinstance(statement, Produces) else walk(statement) for statement in flatten_plans(plan).bodies
     ]
     bodies: list[LogicNode] = []
+    bound: dict[Alias, Fields] = {}
     for statement in changed:
         bodies.append(statement)
         if isinstance(statement, Query):
-            bodies.extend(_copy_queries(statement, copies))
+            bound[statement.lhs] = fields(statement.rhs, bound)
+            bodies.extend(_copy_queries(statement.lhs, bound[statement.lhs], copies))
     return Plan(tuple(bodies))
 
 
@@ -62,13 +64,9 @@ def _concordant(node: LogicNode, copies: Copies, names: Names) -> LogicNode | No
     return Reorder(Relabel(of_alias[permutation], order), wanted)
 
 
-def _copy_queries(query: Query, copies: Copies) -> list[LogicNode]:
-    wanted = copies.get(query.lhs)
-    if not wanted:
-        return []
-    idxs = fields(query.rhs)
-    source = Relabel(query.lhs, idxs)
+def _copy_queries(alias: Alias, idxs: Fields, copies: Copies) -> list[LogicNode]:
+    source = Relabel(alias, idxs)
     return [
         Query(copy, Reorder(source, tuple([idxs[place] for place in permutation])))
-        for permutation, copy in wanted.items()
+        for permutation, copy in copies.get(alias, {}).items()
     ]

@@ -34,6 +34,7 @@ PLUS = reformat(apply("+", CSR_A, CSR_B), "dcsr")
         (PLUS, A + B, 1),
         (reformat(CSR_A, "dcsr"), A, 1),
         (reformat(transpose(CSR_A), "csr"), A.T, 1),
+        (apply("+", transpose(reformat(transpose(CSR_A), "csr")), CSR_B), A + B, 3),
         (apply("+", TIMES, CSR_A), A * B + A, 2),
         (apply("+", apply("*", TIMES, TIMES), TIMES), (A * B) ** 2 + A * B, 2),
         (apply("+", TIMES, PLUS), A * B + A + B, 3),

@@ -59,7 +59,7 @@ def _probed(op: Operator, keys: tuple[Any, ...], dtypes: tuple[DT, ...]) -> Any:
 
     The samples are ordinary numbers of each size and sign and the known arguments themselves, on which no operator
     of interest is constant by accident. A nan stands for an operation that is not defined there (0 / 0), and does
-    not count, unless it may be a known argument that comes through (``where(x, nan, 2)``).
+    not count where all else is 0, unless it may be a known argument that comes through (``where(x, nan, 2)``).
     """
     if sum(key is None for key in keys) > 3:
         return None
@@ -82,9 +82,11 @@ def _probed(op: Operator, keys: tuple[Any, ...], dtypes: tuple[DT, ...]) -> Any:
         return values[0] if bool(np.all(np.isnan(values))) else None
     if values.dtype.kind in "fc":
         defined = ~np.isnan(values)
-        values = values[defined] if defined.any() else values[:1]
         if not defined.any():
             return values[0]
+        if not defined.all() and values[defined][0] != 0:
+            return None
+        values = values[defined]
     first = values[0]
     return first if bool(np.all(values == first)) else None
 

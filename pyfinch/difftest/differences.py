@@ -37,7 +37,9 @@ def _by(liberty: str) -> Callable[[Case, Mismatch], bool]:
 
 
 DIFFERENCES: Final = (
-    Difference("rounding", "sums are ordered as the loops are, and elementary functions are other ones", _by("rounding")),
+    Difference(
+        "rounding", "sums are ordered as the loops are, and elementary functions are other ones", _by("rounding")
+    ),
     Difference("zero signs", "what is not stored is 0.0, also where NumPy computes -0.0", _by("zero signs")),
     Difference("annihilators", "0 * x is 0 whatever x is: what is not stored is not computed", _by("annihilators")),
     Difference("several liberties", "of the above, more than one", _by("all")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from pyfinch.algebra.errors import DTypeError
 from pyfinch.algebra.operators import Operator, all_operators, cast, get
 from pyfinch.algebra.term import postorder
 from pyfinch.difftest.case import Case, store
+from pyfinch.difftest.choices import Draw, Seeded
+from pyfinch.difftest.config import FORMATS, SMALL, Config
 from pyfinch.formats.format import Format, format
 from pyfinch.formats.levels import Dense, Element, Level
 from pyfinch.formats.tensor import Tensor
@@ -39,86 +41,7 @@ from pyfinch.logic.nodes import (
     Table,
 )
 
-__all__ = ["CAMPAIGN", "FORMATS", "SMALL", "Config", "Draw", "Seeded", "draw_case", "random_case"]
-
-T = TypeVar("T")
-
-
-class Draw(Protocol):
-    """Where choices come from: a seeded generator, or Hypothesis."""
-
-    def choice(self, items: Sequence[T]) -> T:
-        """One of the items."""
-
-    def integer(self, low: int, high: int) -> int:
-        """An integer, both ends included."""
-
-
-class Seeded:
-    """Choices by a seed; equal on every machine."""
-
-    def __init__(self, seed: int | random.Random) -> None:
-        self.random = seed if isinstance(seed, random.Random) else random.Random(seed)
-
-    def choice(self, items: Sequence[T]) -> T:
-        """One of the items."""
-        return items[self.random.randrange(len(items))]
-
-    def integer(self, low: int, high: int) -> int:
-        """An integer, both ends included."""
-        return self.random.randint(low, high)
-
-
-@dataclass(frozen=True)
-class Config:
-    """What random programs are made of.
-
-    Attributes
-    ----------
-    dtypes, formats : tuple of str
-        Of the inputs; a format is one of the words in `FORMATS`.
-    fills : tuple
-        Fill values, each used where the dtype has it; those that are not finite in some programs only.
-    sizes, ndims : tuple of int
-        What modes may measure, and how many of them an input may have. What stands twice comes twice as often.
-    operators : tuple of str, optional
-        The names of the operators; None for all of the operator table.
-    tensors, operations, results : int
-        How many there are at most.
-    kinds : int
-        How many dtypes, and how many formats, one program may have; 0 for no limit.
-    permuted : bool
-        Whether inputs may have any storage order.
-    special : bool
-        Whether some programs have nan, infinities and -0.0 among their values.
-    reformats : bool
-        Whether intermediate results may be asked for in some format.
-    """
-
-    dtypes: tuple[str, ...] = (
-        "float64", "float64", "float32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
-        "bool", "complex128", "complex64",
-    )  # fmt: skip
-    formats: tuple[str, ...] = ("dense", "csr", "coo", "dcsr", "bytemap", "mixed")
-    fills: tuple[Any, ...] = (0, 0, 0, 0, 1, -1, 2.5, "inf", "-inf", "nan", "-0.0")
-    sizes: tuple[int, ...] = (3, 3, 4, 2, 1, 0)
-    ndims: tuple[int, ...] = (2, 2, 1, 2, 3, 0, 1)
-    operators: tuple[str, ...] | None = None
-    tensors: int = 3
-    operations: int = 6
-    results: int = 3
-    kinds: int = 0
-    permuted: bool = True
-    special: bool = True
-    reformats: bool = True
-
-
-SMALL: Final = Config()
-#: Few types, so that a compiler meets many of a program's parts again.
-CAMPAIGN: Final = Config(
-    dtypes=("float64", "float64", "int64", "bool", "complex128"), formats=("dense", "csr", "coo"),
-    fills=(0, 0, 0, 1, "inf"), tensors=2, operations=3, results=2, kinds=1, reformats=False,
-)  # fmt: skip
+__all__ = ["draw_case", "random_case"]
 
 
 @dataclass(frozen=True)
@@ -141,8 +64,8 @@ _FOLDS: Final = (
     "bitwise_and", "bitwise_xor", "hypot", "logaddexp",
 )  # fmt: skip
 _SEMIRINGS: Final = (
-    ("multiply", "add"), ("multiply", "add"), ("add", "minimum"), ("multiply", "maximum"), ("logical_and", "logical_or"),
-    ("minimum", "maximum"), ("bitwise_and", "bitwise_xor"), ("equal", "add"),
+    ("multiply", "add"), ("multiply", "add"), ("add", "minimum"), ("multiply", "maximum"),
+    ("logical_and", "logical_or"), ("minimum", "maximum"), ("bitwise_and", "bitwise_xor"), ("equal", "add"),
 )  # fmt: skip
 # Of these no law shows that holds for finite numbers only, so all executors give the same whatever they meet.
 _LAWLESS_UNARY: Final = ("negative", "abs", "isnan", "isinf", "isfinite", "signbit", "logical_not")
@@ -217,7 +140,7 @@ class _Generator:
         # The fields of a table follow the storage, the last one outermost.
         table = self.subquery(Table(Deferred(name, tensor.ftype), self.fields(ndim)))
         made = _Array(table, tensor.storage_shape, dtype)
-        return made if order == tuple(range(ndim)) else self.transposed(made, tuple(map(order.index, range(ndim))))
+        return self.transposed(made, tuple(map(order.index, range(ndim)))) or made
 
     def order(self, ndim: int) -> tuple[int, ...]:
         left = list(range(ndim))
@@ -301,8 +224,8 @@ class _Generator:
     def aligned(self, array: _Array, shape: tuple[int, ...], idxs: tuple[Field, ...]) -> LogicNode:
         """An array under the fields of a result; an axis of size 1 that is stretched is dropped."""
         ndim = len(array.shape)
-        if not ndim:
-            return array.node
+        if not ndim:  # a number, or an array without axes, of which Finch.jl asks the fields
+            return array.node if isinstance(array.node, Immediate) else Reorder(Relabel(array.node, ()), ())
         own = list(idxs[:ndim])
         kept = []
         for axis, size in enumerate(array.shape):
@@ -379,7 +302,7 @@ class _Generator:
     def transposed(self, array: _Array, axes: tuple[int, ...]) -> _Array | None:
         """Axis k of the result is axis ``axes[k]``."""
         ndim = len(array.shape)
-        if ndim < 2:
+        if axes == tuple(range(ndim)):
             return None
         idxs = self.fields(ndim)
         new = tuple(idxs[ndim - 1 - axis] for axis in reversed(axes))
@@ -431,7 +354,11 @@ class _Generator:
             shape.insert(axis, 1)
         else:
             return None
-        node = Reorder(Relabel(array.node, tuple(idxs)), tuple(kept)) if ndim else Reorder(array.node, tuple(kept))
+        node = (
+            Reorder(Relabel(array.node, tuple(idxs)), tuple(kept))
+            if ndim
+            else Reorder(Relabel(array.node, ()), tuple(kept))
+        )
         return _Array(self.subquery(node), tuple(shape), array.dtype)
 
     # ------------------------------------------------------------------------------------------------------- names
@@ -444,17 +371,6 @@ class _Generator:
     def subquery(self, node: LogicNode) -> Subquery:
         self.count += 1
         return Subquery(Alias(f"X{self.count}"), node)
-
-
-#: Levels for one, two and three modes; the last mode order is that of the storage.
-FORMATS: Final = {
-    "dense": ("dense({})", "dense(dense({}))", "dense(dense(dense({})))"),
-    "csr": ("sparse_list({})", "dense(sparse_list({}))", "dense(sparse_list(sparse_list({})))"),
-    "dcsr": ("sparse_list({})", "sparse_list(sparse_list({}))", "sparse_list(sparse_list(sparse_list({})))"),
-    "mixed": ("sparse_list({})", "sparse_list(dense({}))", "sparse_list(dense(sparse_list({})))"),
-    "coo": ("sparse_coo[1]({})", "sparse_coo[2]({})", "sparse_coo[3]({})"),
-    "bytemap": ("sparse_bytemap({})", "dense(sparse_bytemap({}))", "dense(dense(sparse_bytemap({})))"),
-}
 
 
 def _levels(word: str, order: tuple[int, ...]) -> tuple[tuple[Level, ...], tuple[int, ...]]:

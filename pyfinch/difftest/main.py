@@ -10,7 +10,8 @@ from typing import Any
 
 from pyfinch.algebra.errors import PyFinchError
 from pyfinch.difftest.case import Case
-from pyfinch.difftest.generate import CAMPAIGN, SMALL, random_case
+from pyfinch.difftest.config import CAMPAIGN, SMALL
+from pyfinch.difftest.generate import random_case
 from pyfinch.difftest.recordings import read, record, replay
 from pyfinch.difftest.report import julia_code, python_test
 from pyfinch.difftest.run import Mismatch, Pair, compare_passes, pairs, run

@@ -8,7 +8,8 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from pyfinch.difftest.case import Case
-from pyfinch.difftest.generate import SMALL, Config, draw_case
+from pyfinch.difftest.config import SMALL, Config
+from pyfinch.difftest.generate import draw_case
 
 __all__ = ["cases"]
 

@@ -47,3 +47,10 @@ def test_what_another_argument_annihilates_is_not_fixed() -> None:
 def test_a_complex_condition_chooses() -> None:
     assert fixed("ifelse", np.complex64(0), None, np.int8(1), dtype="int32") == 1
     assert fixed("ifelse", np.complex64(1j), None, np.int8(1), dtype="int32") is None
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "bool"])
+def test_what_is_undefined_somewhere_is_fixed_only_as_zero(dtype: str) -> None:
+    # All but 0 / 0 are infinite.
+    assert fixed_result(get("/"), [None, np.dtype(dtype).type(0)], [np.dtype(dtype)] * 2) is None
+    assert fixed_result(get("/"), [np.dtype(dtype).type(0), None], [np.dtype(dtype)] * 2) == 0

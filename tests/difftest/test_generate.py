@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from pyfinch.algebra.term import postorder
-from pyfinch.difftest.generate import CAMPAIGN, SMALL, random_case
+from pyfinch.difftest import CAMPAIGN, SMALL, random_case
 from pyfinch.difftest.run import wanted
 from pyfinch.logic.grammar import validate
 from pyfinch.logic.nodes import Aggregate, MapJoin, Produces

@@ -103,7 +103,7 @@ def infer(expr: LogicNode, known: Mapping[Alias, Rep]) -> Rep:
                 rep = _of(arg, reps)
                 reps[term] = rep if rep.constant else replace(rep, idxs=idxs)
             case Reformat(Immediate(Format() as target), arg):
-                reps[term] = _reformat(target, _of(arg, reps))
+                reps[term] = _reformat(target, _of(arg, reps), arg)
             case Reformat(_, arg):
                 reps[term] = _of(arg, reps)
     return _of(expr, reps)
@@ -283,7 +283,8 @@ def _reorder(rep: Rep, idxs: tuple[Field, ...]) -> Rep:
     return replace(rep, idxs=idxs, traits=tuple([traits.get(idx, Trait.EXTRUDE) for idx in idxs]))
 
 
-def _reformat(target: Format, rep: Rep) -> Rep:
+def _reformat(target: Format, rep: Rep, arg: LogicNode) -> Rep:
     fill = rep.fill if target.fill is None else Immediate(target.fill)
     dtype = rep.dtype if target.dtype is None else target.dtype
-    return Rep(rep.idxs, _level_traits(target.levels), fill, dtype)
+    idxs = arg.idxs if rep.constant and isinstance(arg, Reorder) else rep.idxs
+    return Rep(idxs, _level_traits(target.levels), fill, dtype)

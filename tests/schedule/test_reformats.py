@@ -9,7 +9,7 @@ from pyfinch.formats.format import format
 from pyfinch.logic.grammar import validate
 from pyfinch.logic.interpreter import evaluate
 from pyfinch.logic.nodes import Immediate, Query, Reformat
-from pyfinch.schedule.pipeline import STAGES, schedule_trace
+from pyfinch.schedule.pipeline import STAGES, schedule_default, schedule_trace
 
 from .programs import Array, apply, matmul, program, reduce, squeeze_and_expand, subquery, tensor, transpose
 
@@ -53,3 +53,10 @@ def test_a_program_with_formats(array: Array, wanted: np.ndarray, queries: int) 
         (result,) = evaluate(plan, GIVEN)
         np.testing.assert_array_equal(result.T, wanted, err_msg=name)
     assert sum(isinstance(q, Query) and isinstance(q.rhs, Reformat) for q in plan.bodies) == queries
+
+
+def test_a_number_that_is_stored_under_a_field_has_that_field() -> None:
+    array = reformat(squeeze_and_expand(tensor("s", "scalar"), None, 0), "sparse_vector")
+    plan = schedule_default(program(squeeze_and_expand(array, 0, None)))
+    formats = [q.rhs.tensor.value.ndim for q in plan.bodies if isinstance(q, Query) and isinstance(q.rhs, Reformat)]
+    assert formats == [1, 0]

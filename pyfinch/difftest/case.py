@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra.errors import ParseError
+from pyfinch.algebra.term import postorder
 from pyfinch.formats.convert import build
 from pyfinch.formats.format import Format
 from pyfinch.formats.tensor import Tensor
 from pyfinch.interop.convert import to_tensor
-from pyfinch.logic.nodes import Plan
+from pyfinch.logic.nodes import Deferred, Plan
 from pyfinch.logic.text import parse
 
-__all__ = ["Case", "case_of", "store"]
+__all__ = ["Case", "case_of", "store", "with_tensors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,9 @@ class Case:
     name: str = ""
 
 
-def case_of(text: str, tensors: Mapping[str, Any], name: str = "") -> Case:
+def case_of(
+    text: str, tensors: Mapping[str, Any], name: str = "", *, formats: Mapping[str, Format] | None = None
+) -> Case:
     """A case by the text of its program.
 
     Parameters
@@ -39,6 +42,8 @@ def case_of(text: str, tensors: Mapping[str, Any], name: str = "") -> Case:
         An array is stored dense. The last field of a table is the outermost storage level.
     name : str
         What the case is called.
+    formats : mapping of str to Format
+        The formats that the text names between backticks.
 
     Examples
     --------
@@ -48,10 +53,23 @@ def case_of(text: str, tensors: Mapping[str, Any], name: str = "") -> Case:
     <ftype dense(element(0.0, float64))>
     """
     stored = {key: value if isinstance(value, Tensor) else to_tensor(value) for key, value in tensors.items()}
-    program = parse(text, {key: tensor.ftype for key, tensor in stored.items()})
+    program = parse(text, {**(formats or {}), **{key: tensor.ftype for key, tensor in stored.items()}})
     if not isinstance(program, Plan):
         raise ParseError(f"a program is a plan, got {type(program).__name__}")
     return Case(program, stored, name)
+
+
+def with_tensors(program: Plan, tensors: Mapping[str, Tensor], name: str = "") -> Case:
+    """A program on tensors of other types than it was written for."""
+    done: dict[Any, Any] = {}
+    for term in postorder(program):
+        match term:
+            case Deferred(expr, _) if expr in tensors:
+                done[term] = Deferred(expr, tensors[expr].ftype)
+            case _:
+                done[term] = term.with_children([done[child] for child in term.children])
+    names = {term.expr for term in done.values() if isinstance(term, Deferred)}
+    return Case(done[program], {key: tensor for key, tensor in tensors.items() if key in names}, name)
 
 
 def store(array: Any, fmt: Format, fill: Any, *, keep_unlike: Any = None) -> Tensor:

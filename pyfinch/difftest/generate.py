@@ -15,8 +15,7 @@ import numpy as np
 
 from pyfinch.algebra.errors import DTypeError
 from pyfinch.algebra.operators import Operator, all_operators, cast, get
-from pyfinch.algebra.term import postorder
-from pyfinch.difftest.case import Case, store
+from pyfinch.difftest.case import Case, store, with_tensors
 from pyfinch.difftest.choices import Draw, Seeded
 from pyfinch.difftest.config import FORMATS, SMALL, Config
 from pyfinch.formats.format import Format, format
@@ -114,8 +113,7 @@ class _Generator:
         results = [Alias(f"R{k}") for k in range(len(wanted))]
         queries = [Query(alias, array.node) for alias, array in zip(results, wanted, strict=True)]
         program = Plan((*queries, Produces(tuple(results))))
-        names = {term.expr for term in postorder(program) if isinstance(term, Deferred)}
-        return Case(program, {name: tensor for name, tensor in self.tensors.items() if name in names}, name)
+        return with_tensors(program, self.tensors, name)
 
     # ----------------------------------------------------------------------------------------------------- inputs
 

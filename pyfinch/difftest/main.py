@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pyfinch.algebra.errors import PyFinchError
+from pyfinch.backends.base import get_backend
 from pyfinch.difftest.case import Case
-from pyfinch.difftest.config import CAMPAIGN, SMALL
+from pyfinch.difftest.config import CAMPAIGN, SMALL, Config
 from pyfinch.difftest.generate import random_case
 from pyfinch.difftest.recordings import read, record, replay
 from pyfinch.difftest.report import julia_code, python_test
@@ -34,63 +39,98 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--passes", action="store_true", help="compare each pass with Finch.jl's too")
     parser.add_argument("--shrink", action="store_true", help="make what fails as small as it goes")
     parser.add_argument("--report", type=Path, metavar="DIR", help="write what fails as Python tests and Julia scripts")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="in how many processes (default: 1)")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write what Finch.jl answers, and compare nothing")
-    parser.add_argument("--replay", type=Path, metavar="FILE", help="compare with what Finch.jl answered")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="run the pairs on what Finch.jl answered")
 
 
 def main(chosen: argparse.Namespace) -> int:
     """Run; the exit code is 1 if something disagrees, 2 if it cannot be run."""
     try:
-        if chosen.replay is not None:
-            return _replay(chosen.replay)
-        if chosen.programs < 1:
-            raise PyFinchError(f"--programs must be at least 1, got {chosen.programs}")
+        for option in ("programs", "workers"):
+            if getattr(chosen, option) < 1:
+                raise PyFinchError(f"--{option} must be at least 1, got {getattr(chosen, option)}")
         config = CAMPAIGN if chosen.config == "campaign" else SMALL
-        cases = (random_case(seed, config) for seed in range(chosen.seed, chosen.seed + chosen.programs))
+        seeds = range(chosen.seed, chosen.seed + chosen.programs)
         if chosen.record is not None:
-            print(f"{record(cases, chosen.record)} cases in {chosen.record}")
+            print(f"{record((random_case(seed, config) for seed in seeds), chosen.record)} cases in {chosen.record}")
             return 0
-        return _compare(cases, pairs(chosen.pairs), chosen)
+        on = pairs(chosen.pairs)
+        if not on:
+            raise PyFinchError(f"--pairs names no pair, got {chosen.pairs!r}; write for example numba,unfused:numba")
+        if chosen.passes:
+            get_backend("finchjl")
+        if chosen.replay is not None:
+            return _replay(chosen.replay, on)
+        return _compare(seeds, config, on, chosen)
     except (PyFinchError, OSError) as error:
         print(f"difftest: {error}", file=sys.stderr)
         return 2
 
 
-def _replay(path: Path) -> int:
+def _replay(path: Path, on: list[Pair]) -> int:
     cases = read(path)
-    differing = list(replay(cases))
+    differing = list(replay(cases, on))
     for name, text in differing:
         print(f"{name}: {text}")
-    print(f"{len(cases)} recorded programs, {len(differing)} differences")
+    print(f"{len(cases)} recorded programs on {_names(on)}, {len(differing)} differences")
     return int(bool(differing))
 
 
-def _compare(cases: Iterable[Case], on: list[Pair], chosen: Any) -> int:
-    failed = known = 0
-    count = 0
-    for count, case in enumerate(cases, 1):
-        outcome = run(case, on)
-        found = outcome.mismatches + (compare_passes(case) if chosen.passes else [])
-        known += len(outcome.known)
-        if found:
+@dataclass(frozen=True)
+class _Checked:
+    """What one seed showed."""
+
+    seed: int
+    found: list[Mismatch]
+    known: list[str]
+
+
+def _check(seed: int, config: Config, on: list[Pair], with_passes: bool) -> _Checked:
+    case = random_case(seed, config)
+    outcome = run(case, on)
+    found = outcome.mismatches + (compare_passes(case) if with_passes else [])
+    return _Checked(seed, found, [reason for _, reason in outcome.known])
+
+
+def _compare(seeds: range, config: Config, on: list[Pair], chosen: argparse.Namespace) -> int:
+    check = partial(_check, config=config, on=on, with_passes=chosen.passes)
+    failed = 0
+    known: Counter[str] = Counter()
+    for count, one in enumerate(_checked(check, seeds, chosen.workers), 1):
+        known.update(one.known)
+        if one.found:
             failed += 1
-            _tell(case, found, on, chosen)
+            _tell(random_case(one.seed, config), one.found, on, chosen)
         if sys.stderr.isatty():
-            print(f"\r{count} of {chosen.programs} programs, {failed} disagree", end="", file=sys.stderr, flush=True)
+            print(f"\r{count} of {len(seeds)} programs, {failed} disagree", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    names = ", ".join(":".join(one) for one in on)
-    print(f"{count} programs on {names}: {failed} disagree, {known} intended differences")
+    reasons = ", ".join(f"{number} by {reason}" for reason, number in sorted(known.items())) or "none"
+    print(f"{len(seeds)} programs on {_names(on)}: {failed} disagree; intended differences: {reasons}")
     return int(bool(failed))
 
 
-def _tell(case: Case, found: list[Mismatch], on: list[Pair], chosen: Any) -> None:
-    kinds = {(mismatch.pair, mismatch.kind) for mismatch in found}
+def _checked(check: partial[_Checked], seeds: range, workers: int) -> Iterator[_Checked]:
+    if workers == 1:
+        yield from map(check, seeds)
+        return
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(check, seeds, chunksize=max(1, min(20, len(seeds) // (4 * workers))))
+
+
+def _names(on: list[Pair]) -> str:
+    return ", ".join(":".join(one) for one in on)
+
+
+def _tell(case: Case, found: list[Mismatch], on: list[Pair], chosen: argparse.Namespace) -> None:
+    kinds = {_kind(mismatch) for mismatch in found}
 
     def fails(smaller: Case) -> bool:
-        return any((m.pair, m.kind) in kinds for m in run(smaller, on).mismatches)
+        again = run(smaller, on).mismatches + (compare_passes(smaller) if chosen.passes else [])
+        return any(_kind(mismatch) in kinds for mismatch in again)
 
-    small = shrink(case, fails, attempts=300) if chosen.shrink and fails(case) else case
+    small = shrink(case, fails, attempts=500) if chosen.shrink else case
     print(f"{case.name}: {small.program}")
     for mismatch in found:
         print(f"  {':'.join(mismatch.pair)}: {mismatch.kind}: {mismatch.text}")
@@ -99,3 +139,8 @@ def _tell(case: Case, found: list[Mismatch], on: list[Pair], chosen: Any) -> Non
         stem = chosen.report / ("test_" + case.name.replace(" ", "_"))
         stem.with_suffix(".py").write_text(python_test(small, on))
         stem.with_suffix(".jl").write_text(julia_code(small))
+
+
+def _kind(mismatch: Mismatch) -> tuple[Pair, str, str]:
+    """What makes two mismatches the same defect; of an error, its class."""
+    return mismatch.pair, mismatch.kind, mismatch.text.partition(":")[0] if mismatch.kind == "error" else ""

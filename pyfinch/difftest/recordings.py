@@ -18,10 +18,12 @@ import numpy as np
 
 from pyfinch.algebra.errors import ParseError, PyFinchError
 from pyfinch.backends.comparison import same
-from pyfinch.difftest.case import Case
+from pyfinch.difftest.case import Case, store, with_tensors
 from pyfinch.difftest.orders import same_up_to_names, set_loop_order_as
+from pyfinch.difftest.run import Pair
+from pyfinch.difftest.run import run as run_case
 from pyfinch.formats.format import Format, format
-from pyfinch.formats.levels import Element
+from pyfinch.formats.levels import Dense, Element
 from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.interpreter import evaluate
 from pyfinch.logic.json_form import from_json, to_json
@@ -43,8 +45,18 @@ class Recorded:
     passes: tuple[tuple[str, Plan], ...]
     tensors: dict[str, Array]
     formats: dict[str, str]
+    fills: dict[str, Any]
     results: tuple[Array, ...]
     error: str | None = None
+
+    def case(self) -> Case:
+        """The program with its tensors as they were stored."""
+        tensors = {}
+        for name, array in self.tensors.items():
+            fmt, fill = _open(format(self.formats[name])), self.fills[name]
+            is_dense = all(isinstance(level, Dense) for level in fmt.levels[:-1])
+            tensors[name] = store(array.transpose(), fmt, fill, keep_unlike=None if is_dense else fill)
+        return with_tensors(self.program, tensors, self.name)
 
     def before(self, number: int) -> Plan:
         """What Finch.jl gave to its pass of this number."""
@@ -80,6 +92,9 @@ def _case(form: dict[str, Any]) -> Recorded:
         passes=tuple((name, from_json(after, types)) for name, after in form["passes"]),  # type: ignore[misc]
         tensors={name: _tensor(tensor) for name, tensor in form["tensors"].items()},
         formats={name: tensor["format"] for name, tensor in form["tensors"].items()},
+        fills={
+            name: np.dtype(tensor["dtype"]).type(_number(tensor["fill"])) for name, tensor in form["tensors"].items()
+        },
         results=tuple(
             np.asarray(_numbers(result["data"]), dtype=result["dtype"]).reshape(result["shape"])
             for result in form["results"]
@@ -125,6 +140,7 @@ def record(cases: Iterable[Case], path: str | Path) -> int:
         If Julia cannot be used here.
     """
     from pyfinch.backends.finchjl import compute, on_julia, passes
+    from pyfinch.backends.finchjl.logic import converted
 
     versions = on_julia(
         lambda main: [str(main.seval(code)) for code in ("string(pkgversion(Finch))", "string(VERSION)")]
@@ -132,9 +148,11 @@ def record(cases: Iterable[Case], path: str | Path) -> int:
     forms = []
     for case in cases:
         form: dict[str, Any] = {"name": case.name, "tensors": {n: _tensor_form(t) for n, t in case.tensors.items()}}
-        form["program"] = to_json(case.program)
-        form["passes"] = [[name, to_json(after)] for name, after in passes(case.program)]
+        program = converted(case.program)  # Finch.jl's operators do not take what NumPy's take
+        form["program"] = to_json(program)
+        form["passes"] = []
         try:
+            form["passes"] = [[name, to_json(after)] for name, after in passes(program)]
             form["results"] = [_result_form(result) for result in compute(case.program, case.tensors)]
             form["error"] = None
         except PyFinchError as error:
@@ -185,11 +203,13 @@ def _json(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ replay
 
 
-def replay(cases: Iterable[Recorded]) -> Iterator[tuple[str, str]]:
+def replay(cases: Iterable[Recorded], on: Iterable[Pair] = ()) -> Iterator[tuple[str, str]]:
     """The name of each case that we answer otherwise than Finch.jl did, and how.
 
-    Each pass runs on what Finch.jl gave to its own; where the order of loops is free its choice is followed.
+    Each pass runs on what Finch.jl gave to its own; where the order of loops is free its choice is followed. The
+    results are those of dense NumPy, and of each pair that is asked for.
     """
+    pairs = list(on)
     for case in cases:
         for number, (run, (name, after)) in enumerate(zip(FINCH, case.passes, strict=bool(case.passes))):
             before = case.before(number)
@@ -202,4 +222,6 @@ def replay(cases: Iterable[Recorded]) -> Iterator[tuple[str, str]]:
             ours = evaluate(case.program, case.tensors)
         for mine, theirs in zip(ours, case.results, strict=True):
             if mine.shape != theirs.shape or mine.dtype != theirs.dtype or not same(np.asarray(mine), theirs):
-                yield case.name, f"{mine!r}\nnot\n{theirs!r}"
+                yield case.name, f"dense NumPy gave {mine!r}\nnot\n{theirs!r}"
+        for mismatch in run_case(case.case(), pairs).mismatches:
+            yield case.name, f"{':'.join(mismatch.pair)}: {mismatch.kind}: {mismatch.text}"

@@ -1,7 +1,7 @@
 """The JSON form of Logic: nested lists, the kind of node first, as recorded from Finch.jl.
 
 The names in a recording are numbered by first appearance (``A0``, ``A1``, …, ``i0``, ``i1``, …), so
-programs that differ in names only are equal after `numbered`.
+programs that differ in names only are equal after `numbered`. A format that a program asks for is ``["format", text]``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyfinch.algebra.errors import ParseError
 from pyfinch.algebra.operator import Operator
 from pyfinch.algebra.operators import get
 from pyfinch.algebra.term import preorder
+from pyfinch.formats.format import Format, format
 from pyfinch.logic.nodes import (
     Aggregate,
     Alias,
@@ -105,6 +106,8 @@ def _leaf(item: list[Any], types: Mapping[str, Any]) -> LogicNode:
             return Field(name)
         case ["tensor", str(name)]:
             return Deferred(name, types.get(name))
+        case ["format", str(text)]:
+            return Immediate(format(text))
         case ["op", str(name)]:
             return Immediate(get(name))
         case ["lit", value, str(kind)]:
@@ -151,6 +154,8 @@ def _leaf_form(node: LogicNode) -> list[Any]:
             if value.dtype.kind == "c":
                 return ["lit", [_number(value.real), _number(value.imag)], julia_name(value.dtype)]
             return ["lit", _number(value), julia_name(value.dtype)]
+        case Immediate(Format() as fmt):
+            return ["format", str(fmt)]
         case Immediate(value):
             return ["opaque", type(value).__name__]
         case _:

@@ -1,4 +1,4 @@
-"""The intended differences: where an executor is known to give something else, why, and how to see it in Julia."""
+"""The intended differences: where an executor gives something else on purpose, why, and a case that shows it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyfinch.difftest.case import Case
+import numpy as np
+
+from pyfinch.difftest.case import Case, case_of, store
 from pyfinch.difftest.liberties import explains
+from pyfinch.formats.format import format
+from pyfinch.formats.tensor import Tensor
 
 if TYPE_CHECKING:
     from pyfinch.difftest.run import Mismatch
@@ -19,13 +23,22 @@ __all__ = ["DIFFERENCES", "Difference", "known"]
 class Difference:
     """One intended difference.
 
-    ``applies`` says whether it explains a mismatch of a case; ``julia`` is a script for Finch.jl alone that shows it,
-    or "" where the choice is ours.
+    Attributes
+    ----------
+    name, reason : str
+        What it is called, and why it is so.
+    applies : callable
+        Whether it explains a mismatch of a case.
+    example : callable
+        A case that shows it: its mismatches with dense NumPy are explained by this difference and none before it.
+    julia : str
+        A script for Finch.jl alone that shows it there too, or "".
     """
 
     name: str
     reason: str
     applies: Callable[[Case, Mismatch], bool]
+    example: Callable[[], Case]
     julia: str = ""
 
 
@@ -36,13 +49,64 @@ def _by(liberty: str) -> Callable[[Case, Mismatch], bool]:
     return applies
 
 
+def _sparse(values: list[float]) -> Tensor:
+    return store(np.array(values), format("sparse_vector"), 0.0, keep_unlike=0.0)
+
+
+def _case(expression: str, **tensors: np.ndarray | Tensor) -> Case:
+    return case_of(f"plan(query(alias(A), {expression}), produces(alias(A)))", tensors)
+
+
+_PRODUCT: Final = "mapjoin(immediate(*), table(deferred(T, T), field(i)), table(deferred(D, D), field(i)))"
+
+
+# 1 or 2, whichever way it is added up.
+_TOTAL: Final = "aggregate(immediate(+), immediate(0.0), table(deferred(L, L), field(k), field(l)), field(k), field(l))"
+_LARGE_AND_SMALL: Final = np.array([[1e16, 1.0], [-1e16, 1.0]])
+
+
+def _sum_of_large_and_small() -> Case:
+    return _case(_TOTAL, L=_LARGE_AND_SMALL)
+
+
+def _sign_of_what_is_not_stored() -> Case:
+    return _case(f"mapjoin(immediate(signbit), {_PRODUCT})", T=_sparse([0.0, 1.0]), D=np.array([-1.0, -1.0]))
+
+
+def _zero_times_infinity() -> Case:
+    return _case(_PRODUCT, T=_sparse([0.0, 1.0]), D=np.array([np.inf, 2.0]))
+
+
+def _infinity_times_zero_and_a_sum() -> Case:
+    product = f"mapjoin(immediate(*), {_PRODUCT}, {_TOTAL})"
+    return _case(product, T=_sparse([0.0, 1.0]), D=np.array([np.inf, 2.0]), L=_LARGE_AND_SMALL)
+
+
 DIFFERENCES: Final = (
     Difference(
-        "rounding", "sums are ordered as the loops are, and elementary functions are other ones", _by("rounding")
+        "rounding",
+        "sums are in the order of the loops, and elementary functions are not NumPy's",
+        _by("rounding"),
+        _sum_of_large_and_small,
     ),
-    Difference("zero signs", "what is not stored is 0.0, also where NumPy computes -0.0", _by("zero signs")),
-    Difference("annihilators", "0 * x is 0 whatever x is: what is not stored is not computed", _by("annihilators")),
-    Difference("several liberties", "of the above, more than one", _by("all")),
+    Difference(
+        "zero signs",
+        "what is not stored is 0.0, also where NumPy would compute -0.0",
+        _by("zero signs"),
+        _sign_of_what_is_not_stored,
+    ),
+    Difference(
+        "annihilators",
+        "0 * x is 0 even for an x that is an infinity or a nan, as it must be if what is not stored is not computed",
+        _by("annihilators"),
+        _zero_times_infinity,
+        "using Finch\n"
+        "A = Tensor(SparseList(Element(0.0)), [0.0, 1.0])\n"
+        "B = Tensor(Dense(Element(0.0)), [Inf, 2.0])\n"
+        "println(Array(compute(lazy(A) .* lazy(B))))  # [0.0, 2.0]\n"
+        "println(Array(A) .* Array(B))  # [NaN, 2.0]\n",
+    ),
+    Difference("several", "more than one of the above", _by("all"), _infinity_times_zero_and_a_sum),
 )
 
 

@@ -23,7 +23,7 @@ from pyfinch.algebra.operator import Operator
 from pyfinch.algebra.term import postorder
 from pyfinch.difftest.case import Case
 from pyfinch.logic.interpreter import evaluate
-from pyfinch.logic.nodes import Immediate, Plan
+from pyfinch.logic.nodes import Aggregate, Immediate, Plan
 
 __all__ = ["LIBERTIES", "explains"]
 
@@ -92,6 +92,9 @@ def _sample(case: Case, liberty: str, chance: float, seed: int) -> tuple[Array, 
         match term:
             case Immediate(Operator() as op) if chance:
                 done[term] = Immediate(_Free(op, liberty, chance, rng))
+            case Aggregate(op, init, arg, idxs) if liberty in ("rounding", "all") and seed % 2:
+                # Along one axis all go forwards; which axis goes first is free.
+                done[term] = Aggregate(done[op], done[init], done[arg], idxs[::-1])
             case _:
                 done[term] = term.with_children([done[child] for child in term.children])
     program: Plan = done[case.program]

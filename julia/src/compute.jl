@@ -55,7 +55,22 @@ end
 hold(x, owner) = foreach(name -> hold(getfield(x, name), owner), fieldnames(typeof(x)))
 hold(x::Tuple, owner) = foreach(part -> hold(part, owner), x)
 hold(x::Union{Number,Tuple{}}, owner) = nothing
-hold(x::Vector, owner) = (finalizer(_ -> (owner; nothing), x); nothing)
+hold(x::Vector, owner) = (finalizer(Slot(occupy(owner)), x); nothing)
+
+# An owner that only a finalizer knew of would itself be collected, so it has a place in a list that the finalizer clears.
+const OWNERS = Any[]
+struct Slot
+    number::Int
+end
+(slot::Slot)(x) = (OWNERS[slot.number] = nothing; nothing)
+
+function occupy(owner)
+    GC.enable_finalizers(false)
+    number = something(findfirst(isnothing, OWNERS), length(OWNERS) + 1)
+    number > length(OWNERS) ? push!(OWNERS, owner) : (OWNERS[number] = owner)
+    GC.enable_finalizers(true)
+    return number
+end
 
 """
 The type and buffers of a tensor of Finch.jl: a text, its extents outermost first, and its description. Arrays that are

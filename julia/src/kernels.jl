@@ -47,7 +47,7 @@ function compile_kernel(program, operands, result, workspaces, numbers, function
     )
     definition = exact(definition)
     run = Core.eval(PyFinchBridge, definition)
-    source = replace(string(definition), string(name) => "kernel")
+    source = replace(string(definition), "var\"$name\"" => "kernel")
     push!(COMPILED, Kernel(run, last.(reads), last(write), last.(rooms), length(ints), source))
     return length(COMPILED)
 end

@@ -40,6 +40,7 @@ greater_equal(x, y) = x >= y
 square(x) = x * x
 first_of(x, y) = x
 arctan2(y, x) = atan(y, x)
+logical_xor(x, y) = xor(!iszero(x), !iszero(y))
 clip(x, low, high) = min(max(x, low), high)
 
 function floor_divide(x::T, y::T) where {T<:Integer}
@@ -122,7 +123,7 @@ const OPERATORS = Dict{String,Any}(
     ">=" => greater_equal, "^" => power, "fld" => floor_divide, "mod" => remainder, "<<" => left_shift,
     ">>" => right_shift, "~" => ~, "!" => !, "first" => first_of, "square" => square, "inv" => inv, "abs" => abs,
     "sign" => sign_of, "hypot" => hypot, "copysign" => copysign, "nextafter" => nextafter,
-    "logaddexp" => logaddexp, "clamp" => clip, "atan2" => arctan2,
+    "logaddexp" => logaddexp, "clamp" => clip, "atan2" => arctan2, "logical_xor" => logical_xor,
     "exp" => exp, "expm1" => expm1, "sqrt" => quiet_sqrt, "log" => quiet_log, "log1p" => quiet_log1p,
     "log2" => quiet_log2, "log10" => quiet_log10, "sin" => quiet_sin, "cos" => quiet_cos, "tan" => quiet_tan,
     "asin" => quiet_asin, "acos" => quiet_acos, "atan" => atan, "sinh" => sinh, "cosh" => cosh, "tanh" => tanh,

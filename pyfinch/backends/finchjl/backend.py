@@ -65,7 +65,7 @@ class _Stage:
         promised = step.ftype.fill
         if promised is not None and not same_value(promised, fill):
             raise BrokenPromise(f"the fill of an intermediate result is {fill}, not {promised}")
-        key = (*[value_key(tensor.fill_value) for tensor in operands], value_key(fill))
+        key = (*[value_key(tensor.fill_value) for tensor in operands if tensor.ndim], value_key(fill))
         kernel = self.kernels.get(key)
         if kernel is None:
             kernel = self.kernels[key] = self.compile(bridge, operands, fill)
@@ -78,7 +78,11 @@ class _Stage:
         fills = {name: tensor.fill_value for name, tensor in zip(self.names, operands, strict=True)}
         types = [tensor.ftype for tensor in operands]
         translated = translate(self.step, types, fills, fill)
-        given = [(name, kind, fills[name]) for name, kind in zip(self.names, types, strict=True)]
+        # A number is read when the kernel runs; its type has no room for it.
+        given = [
+            (name, kind, fills[name] if kind.ndim else kind.dtype.type(0))
+            for name, kind in zip(self.names, types, strict=True)
+        ]
         return compile_kernel(bridge, translated, given, self.step.ftype, fill)
 
 

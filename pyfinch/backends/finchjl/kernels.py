@@ -111,7 +111,7 @@ def compile_kernel(
     number = _kernels.get(key)
     if number is None:
         try:
-            number = _kernels[key] = int(bridge.compile_kernel(*key))
+            number = _kernels[key] = int(bridge.compile_kernel._jl_call_nogil(*key))
         except Exception as error:
             raise translated_error(error, text) from error
     return Kernel(number, text, translated.scatter, len(translated.workspaces), names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyfinch.backends.base import Scheduled
+from pyfinch.backends.finchjl.logic import converted
 from pyfinch.backends.finchjl.programs import passes
 from pyfinch.logic.nodes import Plan
 from pyfinch.schedule.bound_queries import bound_queries
@@ -14,7 +15,7 @@ __all__ = ["schedule"]
 
 def schedule(program: Plan) -> Scheduled:
     """Schedule a raw program by Finch.jl's default optimizer."""
-    plan = passes(program)[-1][1]
+    plan = passes(converted(program))[-1][1]
     for run in (tidy, bound_queries, format_queries):
         plan = run(plan)
     return Scheduled(plan, "finchjl")

@@ -52,9 +52,10 @@ class _Array:
     dtype: np.dtype[Any]
 
 
-# What takes some care with its arguments, and so has a place of its own; `copysign` and the like are as good as any.
-_APART: Final = frozenset(("pow", "bitwise_left_shift", "bitwise_right_shift", "where", "clip"))
-_UNARY: Final = tuple(op.name for op in all_operators() if op.arity == 1)
+# What takes some care with its arguments, and so has a place of its own; and what shows the sign of a nan, which is
+# nobody's business.
+_APART: Final = frozenset(("pow", "bitwise_left_shift", "bitwise_right_shift", "copysign", "signbit"))
+_UNARY: Final = tuple(op.name for op in all_operators() if op.arity == 1 and op.name not in _APART)
 _BINARY: Final = tuple(op.name for op in all_operators() if op.arity in (2, -1) and op.name not in _APART)
 _ARITHMETIC: Final = ("add", "multiply", "subtract", "maximum", "minimum", "less", "equal")
 _BY_NUMBER: Final = ("divide", "floor_divide", "remainder", "bitwise_left_shift", "bitwise_right_shift", "pow")
@@ -67,8 +68,8 @@ _SEMIRINGS: Final = (
     ("logical_and", "logical_or"), ("minimum", "maximum"), ("bitwise_and", "bitwise_xor"), ("equal", "add"),
 )  # fmt: skip
 # Of these no law shows that holds for finite numbers only, so all executors give the same whatever they meet.
-_LAWLESS_UNARY: Final = ("negative", "abs", "isnan", "isinf", "isfinite", "signbit", "logical_not")
-_LAWLESS_BINARY: Final = ("equal", "not_equal", "less", "greater_equal", "copysign", "first")
+_LAWLESS_UNARY: Final = ("negative", "abs", "isnan", "isinf", "isfinite", "logical_not")
+_LAWLESS_BINARY: Final = ("equal", "not_equal", "less", "greater_equal", "first")
 _KINDS: Final = {"b": "biufc", "u": "uifc", "i": "ifcb", "f": "fcbi", "c": "cb"}
 
 

@@ -131,7 +131,9 @@ class _Free:
         if len(args) < 2:
             return
         dtypes = [arg.dtype for arg in args]
-        for place, arg in enumerate(args):
+        free = np.ones(result.shape, np.bool_)
+        for place in self.rng.permutation(len(args)):
+            arg = args[place]
             for value in np.unique(arg):
                 known = [value if k == place else None for k in range(len(args))]
                 try:
@@ -140,8 +142,10 @@ class _Free:
                     continue
                 if fixed is not None:
                     with np.errstate(all="ignore"):
-                        here = np.broadcast_to((arg == value) | ((value != value) & (arg != arg)), result.shape)
-                    result[...] = np.where(here & self._now(result), fixed, result)
+                        here = free & ((arg == value) | ((value != value) & (arg != arg)))
+                        here &= (result != fixed) & ((result == result) | (fixed == fixed)) & self._now(result)
+                    result[here] = fixed
+                    free &= ~here
 
     def _round(self, result: Array, args: list[Array]) -> None:
         if result.dtype.kind not in "fc" or isinstance(self.op, CastOperator) or result.size == 0:

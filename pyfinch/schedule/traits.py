@@ -63,6 +63,8 @@ class Rep:
     dtype : np.dtype
     constant : bool
         Whether it is a number, so that it has its fill everywhere.
+    partial : bool
+        Whether some of it is not stored although no field is Sparse, since a Sparse field of size 1 was dropped.
     """
 
     idxs: tuple[Field, ...]
@@ -70,6 +72,7 @@ class Rep:
     fill: LogicNode
     dtype: DT
     constant: bool = False
+    partial: bool = False
 
     def trait(self, idx: Field) -> Trait:
         """The trait of a field; one that it has not got is of size 1."""
@@ -106,7 +109,7 @@ def infer(expr: LogicNode, known: Mapping[Alias, Rep]) -> Rep:
                 reps[term] = _reformat(target, _of(arg, reps), arg)
             case Reformat(_, arg):
                 reps[term] = _of(arg, reps)
-    return _of(expr, reps)
+    return replace(_of(expr, reps), partial=False)
 
 
 def _of(node: LogicNode, reps: Mapping[Term, Rep]) -> Rep:
@@ -170,7 +173,18 @@ def _map(op: Operator, args: Sequence[Rep]) -> Rep:
     fill = _map_fill(op, args, dtypes)
     idxs = tuple(dict.fromkeys([idx for arg in args for idx in arg.idxs]))
     traits = tuple([_map_trait(op, args, [arg.trait(idx) for arg in args], dtypes, fill) for idx in idxs])
-    return Rep(idxs, traits, fill, dtype, constant=all(arg.constant for arg in args))
+    return Rep(idxs, traits, fill, dtype, all(arg.constant for arg in args), _is_partial(op, args, dtypes, fill))
+
+
+def _is_partial(op: Operator, args: Sequence[Rep], dtypes: Sequence[DT], fill: LogicNode) -> bool:
+    """Whether what partial arguments do not store fixes the result at its fill."""
+    if not any(arg.partial for arg in args):
+        return False
+    return apply_to_fills(op, [None if _stores_all(arg) else arg.fill for arg in args], dtypes) is fill
+
+
+def _stores_all(rep: Rep) -> bool:
+    return Trait.SPARSE not in rep.traits and not rep.constant and not rep.partial
 
 
 def _map_fill(op: Operator, args: Sequence[Rep], dtypes: Sequence[DT]) -> LogicNode:
@@ -179,7 +193,7 @@ def _map_fill(op: Operator, args: Sequence[Rep], dtypes: Sequence[DT]) -> LogicN
     The fill of a tensor that is Dense in every field says nothing of its values, so if the others fix the
     result alone, that is its fill: 0 for csr / dense, and not the nan of 0 / 0.
     """
-    dense = [Trait.SPARSE not in arg.traits and not arg.constant for arg in args]
+    dense = [_stores_all(arg) for arg in args]
     if any(dense) and not all(dense):
         some = [None if skip else arg.fill for arg, skip in zip(args, dense, strict=True)]
         fill = apply_to_fills(op, some, dtypes)
@@ -280,7 +294,8 @@ def _reorder(rep: Rep, idxs: tuple[Field, ...]) -> Rep:
         elif trait is Trait.SPARSE and place == 0 and any(rep.trait(other) is Trait.DENSE for other in before):
             trait = Trait.DENSE
         traits[idx] = trait
-    return replace(rep, idxs=idxs, traits=tuple([traits.get(idx, Trait.EXTRUDE) for idx in idxs]))
+    partial = rep.partial or any(rep.trait(idx) is Trait.SPARSE for idx in rep.idxs if idx not in idxs)
+    return replace(rep, idxs=idxs, traits=tuple([traits.get(idx, Trait.EXTRUDE) for idx in idxs]), partial=partial)
 
 
 def _reformat(target: Format, rep: Rep, arg: LogicNode) -> Rep:

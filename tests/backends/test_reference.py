@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import pyfinch as pf
 from pyfinch.api.compute import compute_all
-from pyfinch.backends.base import Scheduled, get_backend
+from pyfinch.backends.base import Scheduled, get_backend, get_scheduler
 from pyfinch.backends.reference import ReferenceBackend, fill_value
 from pyfinch.logic.nodes import Deferred, Immediate, MapJoin
+from pyfinch.logic.text import parse
 from tests.api.cases import stored, tensors
 
 PROGRAMS = [
@@ -70,3 +71,17 @@ def test_it_is_available_and_shows_the_plan():
     program, _ = program_of([pf.lazy(pf.eye(2)) * 2])
     executable = get_backend("reference").compile(Scheduled(schedule_default(program), "default"))
     assert executable.source.startswith("plan(")
+
+
+def test_the_fill_is_the_kernels_where_a_sparse_field_is_dropped() -> None:
+    """What is dense in its other fields is not stored everywhere: its fill counts."""
+    dcsr = pf.asarray(np.zeros((1, 1))).to_format("dcsr")
+    rows = pf.asarray(np.zeros((1, 1))).to_format("sparse_list(dense(element(0.0)))")
+    names = "table(deferred(A, A), field(i), field(j)), reorder(table(deferred(B, B), field(i), field(k)), field(i))"
+    program = parse(
+        f"plan(query(alias(R), mapjoin(immediate(/), {names})), produces(alias(R)))", {"A": dcsr.ftype, "B": rows.ftype}
+    )
+    scheduled = get_scheduler("default")[1](program)
+    for backend in ("reference", "numba"):
+        (result,) = get_backend(backend).compile(scheduled)({"A": dcsr, "B": rows})
+        assert np.isnan(result.fill_value)

@@ -8,6 +8,7 @@ module PyFinchBridge
 using Finch
 using Finch.FinchLogic
 using Finch.FinchLogic: LogicNode
+using Finch: FinchNotation
 
 export parse_logic, print_logic, passes
 

@@ -16,12 +16,11 @@ function compute_program(text, tensors, address::Int, size::Int)
     end
 end
 
-"The program with tensors where their names stand; a number is a constant of the program."
+"The program with tensors where their names stand."
 function bind(node::LogicNode, bound)
     if node.kind === FinchLogic.table
         tensor = bound[node.children[1].val.name]
-        return tensor isa Finch.Scalar ? FinchLogic.immediate(tensor.val) :
-               FinchLogic.table(FinchLogic.immediate(tensor), node.children[2:end]...)
+        return FinchLogic.table(FinchLogic.immediate(tensor), node.children[2:end]...)
     elseif node.kind in (FinchLogic.immediate, FinchLogic.field, FinchLogic.alias)
         return node
     end

@@ -33,34 +33,45 @@ function compile_kernel(program, operands, result, workspaces, numbers, function
     ints = Symbol.(split(numbers))
     tensors = [reads; [write]; rooms]
     scope = Scope(Set{Symbol}(), Set{Symbol}(ints), own)
-    body = statement(Meta.parse("begin\n$program\nend"), scope, Set(first.(tensors)))
+    body = statement(Meta.parse("begin\n$program\nend"), scope, Dict(name => fill_of(s) for (name, s) in tensors))
     blank = Row(zeros(Int64, 64), 0)
-    examples = [(name, fresh(s, (blank.at = 0; blank))) for (name, s) in tensors]
+    types = [name => typeof(fresh(s, (blank.at = 0; blank))) for (name, s) in tensors]
     name = gensym(:kernel)
-    arguments = [first.(tensors); ints]
-    bound = [:($key = $value) for (key, value) in [examples; [(n, 1) for n in ints]]]
-    definition = Core.eval(
-        PyFinchBridge,
-        Expr(:let, Expr(:block, bound...), :(Finch.@finch_kernel mode = :fast function $name($(arguments...))
-            $body
-        end)),
-    )
-    definition = exact(definition)
+    definition = definition_of(name, [types; [n => Int for n in ints]], body)
     run = Core.eval(PyFinchBridge, definition)
     source = replace(string(definition), "var\"$name\"" => "kernel")
     push!(COMPILED, Kernel(run, last.(reads), last(write), last.(rooms), length(ints), source))
     return length(COMPILED)
 end
 
+"""
+The function that Finch.jl lowers a program to. As its `finch_kernel`, but the program is handed over as a node and not
+as a type, which Julia would compile code for, and without `@fastmath`, which takes nan, inf and -0.0 for impossible.
+"""
+function definition_of(name, arguments, body)
+    bound = [:($key = $(FinchNotation.variable(key))) for (key, _) in arguments]
+    program = Core.eval(PyFinchBridge, Expr(:let, Expr(:block, bound...), :(FinchNotation.@finch_program $body)))
+    context = Finch.FinchCompiler(; algebra=Finch.DefaultAlgebra(), mode=:fast)
+    code = Finch.contain(context) do inner
+        for (key, T) in arguments
+            virtual = Finch.virtualize(inner.code, key, T, key)
+            Finch.set_binding!(inner, FinchNotation.variable(key), FinchNotation.finch_leaf(virtual))
+        end
+        Finch.contain(innermost -> Finch.lower_global(innermost, program), inner)
+    end
+    code = Finch.unquote_literals(Finch.dataflow(Finch.unresolve(Finch.pretty(code))))
+    return Finch.striplines(:(function $name($(first.(arguments)...))
+        @inbounds $(Finch.striplines(Finch.unblock(code)))
+    end))
+end
+
+fill_of(::ElementSpec{Vf}) where {Vf} = Vf
+fill_of(::ScalarSpec{Vf}) where {Vf} = Vf
+fill_of(::PatternSpec) = false
+fill_of(::Union{DenseSpec{L},DictSpec{L},ListSpec{<:Any,<:Any,L},COOSpec{<:Any,<:Any,<:Any,L},ByteMapSpec{<:Any,<:Any,L}}) where {L} = fill_of(L())
+
 fields(text) = [split(line, ' '; limit=2) for line in split(text, '\n'; keepempty=false)]
 typed(text) = Tuple{Symbol,Spec}[(Symbol(name), spec(kind)) for (name, kind) in fields(text)]
-
-"The code without `@fastmath`, which would take nan, inf and -0.0 for impossible."
-exact(x) = x
-function exact(ex::Expr)
-    ex.head === :macrocall && ex.args[1] === Symbol("@fastmath") && return exact(ex.args[end])
-    return Expr(ex.head, map(exact, ex.args)...)
-end
 
 kernel_source(number::Int) = COMPILED[number].source
 
@@ -103,10 +114,12 @@ function statement(ex, scope::Scope, tensors)
         return Expr(:if, expression(ex.args[1], scope, tensors), statement(ex.args[2], scope, tensors))
     elseif ex.head === :let
         return definitions(ex, scope, tensors)
-    elseif ex.head === :.= && ex.args[1] in tensors
+    elseif ex.head === :.= && haskey(tensors, ex.args[1])
         return Expr(:.=, ex.args[1], expression(ex.args[2], scope, tensors))
     elseif ex.head === :(=) && ex.args[1] isa Expr && ex.args[1].head === :ref
-        return Expr(:(=), element(ex.args[1], scope, tensors), expression(ex.args[2], scope, tensors))
+        lhs = element(ex.args[1], scope, tensors)
+        op = Finch.initwrite(tensors[lhs.args[1]])
+        return Expr(:>>=, Expr(:call, :<<, lhs, op), expression(ex.args[2], scope, tensors))
     elseif ex.head === :>>= && ex.args[1] isa Expr && ex.args[1].head === :call && ex.args[1].args[1] === :<<
         _, target, name = ex.args[1].args
         op = operator(name, scope)
@@ -153,7 +166,7 @@ end
 
 "`A[i, k]` here, outermost first, is `A[k, i]` there."
 function element(ex, scope, tensors)
-    (ex isa Expr && ex.head === :ref && ex.args[1] in tensors) || refuse(ex)
+    (ex isa Expr && ex.head === :ref && haskey(tensors, ex.args[1])) || refuse(ex)
     indices = map(reverse(ex.args[2:end])) do index
         index isa Int && return index + 1
         index in scope.indices ? index : refuse(index)
@@ -234,11 +247,11 @@ end
 function function_body(ex::Expr, scope)
     statements = map(filter(part -> !(part isa LineNumberNode), ex.args)) do part
         if part isa Expr && part.head === :(=) && part.args[1] isa Symbol
-            value = expression(part.args[2], scope, ())
+            value = expression(part.args[2], scope, Dict())
             push!(scope.values, part.args[1])
             return :($(part.args[1]) = $value)
         end
-        return expression(part, scope, ())
+        return expression(part, scope, Dict())
     end
     return Expr(:block, statements...)
 end

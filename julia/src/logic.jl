@@ -15,7 +15,7 @@ What Finch.jl's optimizer asks of a tensor: its element type. It asks for the le
 are chosen decides anything by them.
 """
 function Finch.data_rep(x::TensorName)
-    found = match(r"element\((?:.*, )?(\w+)\)", x.type)
+    found = match(r"element\((?:(?:\([^()]*\)|[^(),]*), )?(\w+)\)", x.type)
     T = occursin("pattern()", x.type) ? Bool : found === nothing ? Float64 : get(DTYPES, found[1], Float64)
     return foldl((rep, _) -> Finch.SparseData(rep), 1:(x.ndims); init=Finch.ElementData(zero(T), T))
 end

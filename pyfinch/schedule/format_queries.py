@@ -7,8 +7,8 @@ from dataclasses import replace
 from pyfinch.algebra.values import as_scalar, is_special
 from pyfinch.formats.format import Format
 from pyfinch.formats.levels import Dense, Element, Level, SparseList
-from pyfinch.logic.nodes import Alias, Deferred, Immediate, LogicNode, Plan, Query, Reformat, Reorder, Table
-from pyfinch.schedule.traits import Rep, Trait, infer
+from pyfinch.logic.nodes import Alias, Deferred, Immediate, LogicNode, Plan, Query, Reformat, Table
+from pyfinch.schedule.traits import Rep, Trait, infer, spread
 
 __all__ = ["format_of", "format_queries"]
 
@@ -51,20 +51,12 @@ def format_queries(plan: Plan) -> Plan:
                 known[lhs] = rep = infer(rhs, known)
                 statement = Query(lhs, Reformat(Immediate(_with_leaf(target, rep)), arg))
             case Query(lhs, rhs):
-                known[lhs] = rep = _spread(infer(rhs, known), rhs)
+                known[lhs] = rep = spread(infer(rhs, known), rhs)
                 statement = Query(lhs, Reformat(Immediate(format_of(rep)), rhs))
         if isinstance(statement, Query) and not known[statement.lhs].idxs:
             known[statement.lhs] = _number(statement.lhs, known[statement.lhs])
         bodies.append(statement)
     return Plan(tuple(bodies))
-
-
-def _spread(rep: Rep, rhs: LogicNode) -> Rep:
-    """A number under fields, which are all of size 1, is a tensor that stores it."""
-    match rhs:
-        case Reorder(_, idxs) if rep.constant and idxs:
-            return replace(rep, idxs=idxs, traits=(Trait.EXTRUDE,) * len(idxs), constant=False)
-    return rep
 
 
 def _number(lhs: Alias, rep: Rep) -> Rep:

@@ -193,6 +193,11 @@ def _map_fill(op: Operator, args: Sequence[Rep], dtypes: Sequence[DT]) -> LogicN
     The fill of a tensor that is Dense in every field says nothing of its values, so if the others fix the
     result alone, that is its fill: 0 for csr / dense, and not the nan of 0 / 0.
     """
+    numbers = [arg.fill if arg.constant else None for arg in args]
+    if any(numbers) and not all(numbers):
+        fill = apply_to_fills(op, numbers, dtypes)  # 0 * x is 0 everywhere, whatever the fill of x
+        if fill is not None:
+            return fill
     dense = [_stores_all(arg) for arg in args]
     if any(dense) and not all(dense):
         some = [None if skip else arg.fill for arg, skip in zip(args, dense, strict=True)]
@@ -228,7 +233,7 @@ def _aggregate(op: Operator, init: Rep, arg: LogicNode, dropped: tuple[Field, ..
     init, or else nothing of it is Sparse. Unlike in Finch.jl, a field is not Sparse where a sum over a
     dense field collects it from all sides (the column sums of a csr), see `_collected`.
     """
-    rep = _of(arg, reps)
+    rep = spread(_of(arg, reps), arg)
     dtype = np.dtype(op.result_dtype(init.dtype, rep.dtype))
     while (wider := op.result_dtype(dtype, rep.dtype)) != dtype:
         dtype = wider
@@ -268,6 +273,14 @@ def _collected(idx: Field, rep: Rep, kept: tuple[Field, ...], leaves: Sequence[R
     return False
 
 
+def spread(rep: Rep, expr: LogicNode) -> Rep:
+    """The structure of an expression; a number under fields, which are all of size 1, is a tensor that stores it."""
+    match expr:
+        case Reorder(_, idxs) if rep.constant and idxs:
+            return replace(rep, idxs=idxs, traits=(Trait.EXTRUDE,) * len(idxs), constant=False)
+    return rep
+
+
 def _align(rep: Rep, idxs: tuple[Field, ...]) -> Rep:
     """The loops of a pointwise operation: its operands are concordant, so every trait holds in loop order."""
     return rep if rep.constant else replace(rep, idxs=idxs, traits=tuple([rep.trait(idx) for idx in idxs]))
@@ -301,5 +314,4 @@ def _reorder(rep: Rep, idxs: tuple[Field, ...]) -> Rep:
 def _reformat(target: Format, rep: Rep, arg: LogicNode) -> Rep:
     fill = rep.fill if target.fill is None else Immediate(target.fill)
     dtype = rep.dtype if target.dtype is None else target.dtype
-    idxs = arg.idxs if rep.constant and isinstance(arg, Reorder) else rep.idxs
-    return Rep(idxs, _level_traits(target.levels), fill, dtype)
+    return Rep(spread(rep, arg).idxs, _level_traits(target.levels), fill, dtype)

@@ -11,6 +11,8 @@ import pyfinch as pf
 from pyfinch.api.compute import compute_all
 from pyfinch.backends.base import Scheduled, get_backend, get_scheduler
 from pyfinch.backends.reference import ReferenceBackend, fill_value
+from pyfinch.formats.format import Format, format
+from pyfinch.formats.levels import Element
 from pyfinch.logic.nodes import Deferred, Immediate, MapJoin
 from pyfinch.logic.text import parse
 from tests.api.cases import stored, tensors
@@ -85,3 +87,21 @@ def test_the_fill_is_the_kernels_where_a_sparse_field_is_dropped() -> None:
     for backend in ("reference", "numba"):
         (result,) = get_backend(backend).compile(scheduled)({"A": dcsr, "B": rows})
         assert np.isnan(result.fill_value)
+
+
+PROGRAMS_OF_NUMBERS = {
+    "a number under fields, summed over one": "aggregate(immediate(+), immediate(0.0), reorder(mapjoin(immediate(abs), "
+    "table(deferred(S, S))), field(i), field(j)), field(i))",
+    "zero times infinity": "mapjoin(immediate(*), immediate(0.0), table(deferred(V, V), field(i)))",
+}
+
+
+@pytest.mark.parametrize("expression", PROGRAMS_OF_NUMBERS.values(), ids=PROGRAMS_OF_NUMBERS)
+def test_backends_give_one_shape_and_one_fill(expression: str) -> None:
+    infinite = Format((*format("sparse_vector").levels[:-1], Element(np.float64("inf"))), (0,))
+    given = {"S": pf.asarray(2.0), "V": pf.asarray(np.full(3, np.inf)).to_format(infinite)}
+    types = {name: tensor.ftype for name, tensor in given.items()}
+    scheduled = get_scheduler("default")[1](parse(f"plan(query(alias(R), {expression}), produces(alias(R)))", types))
+    (ours,), (theirs,) = (get_backend(name).compile(scheduled)(given) for name in ("reference", "numba"))
+    assert ours.shape == theirs.shape
+    np.testing.assert_equal(ours.fill_value, theirs.fill_value)

@@ -219,13 +219,12 @@ def _load() -> Any:
         found = str(main.seval("import Finch; string(pkgversion(Finch))"))
     except juliacall.JuliaError as error:
         raise BackendUnavailableError(
-            f"Julia {version} cannot load Finch.jl: {_first_line(error)}; run: python -m pyfinch julia precompile"
+            f"Julia {version} cannot load Finch.jl: {_first_line(error)}; run: {_add_finch()}"
         ) from error
     if _numbers(found)[:2] != FINCH[:2] or _numbers(found) < FINCH:
         wanted = ".".join(map(str, FINCH))
         raise BackendUnavailableError(
-            f"Finch.jl {found} is not the version that pyfinch works with, ~{wanted}; run: "
-            f'julia -e \'using Pkg; Pkg.add(name="Finch", version="{wanted}")\''
+            f"Finch.jl {found} is not the version that pyfinch works with, ~{wanted}; run: {_add_finch()}"
         )
     try:
         main.seval(f"push!(LOAD_PATH, {_julia_text(str(folder() / 'src'))})")
@@ -236,6 +235,15 @@ def _load() -> Any:
     return bridge
 
 
+def _add_finch() -> str:
+    """The command that puts the right Finch.jl where juliacall looks for it."""
+    project = os.environ.get("PYTHON_JULIACALL_PROJECT")
+    if project is None:
+        return "python -m pyfinch julia precompile"
+    wanted = ".".join(map(str, FINCH))
+    return f'julia --project={project} -e \'using Pkg; Pkg.add(name="Finch", version="{wanted}")\''
+
+
 def _julia_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
     return f'"{escaped}"'
@@ -243,7 +251,8 @@ def _julia_text(text: str) -> str:
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    text = lines[0].rstrip(".") if lines else type(error).__name__
+    return text if len(text) <= 200 else text[:200] + "…"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -2,7 +2,8 @@
 
 A file is JSON, compressed if its name ends in ``.gz``: ``{"finch": …, "julia": …, "cases": […]}``. A case has the
 program, its tensors, the program after each pass, and the results, all in Finch.jl's index order and counted from 1. A
-number that JSON has not is a string (``"NaN"``, ``"-Inf"``); a complex number is ``{"re": …, "im": …}``.
+number that JSON has not is a string (``"NaN"``, ``"-Inf"``); a complex number is ``{"re": …, "im": …}``, but ``[re,
+im]`` as a literal of a program (`pyfinch.logic.json_form`). A program is recorded with NumPy's conversions written out.
 """
 
 from __future__ import annotations

@@ -65,7 +65,9 @@ class _Stage:
         promised = step.ftype.fill
         if promised is not None and not same_value(promised, fill):
             raise BrokenPromise(f"the fill of an intermediate result is {fill}, not {promised}")
-        key = (*[value_key(tensor.fill_value) for tensor in operands if tensor.ndim], value_key(fill))
+        key = tuple([value_key(t.fill_value) for t in operands if t.ndim and t.ftype.fill is None])
+        if promised is None:
+            key = (*key, value_key(fill))
         kernel = self.kernels.get(key)
         if kernel is None:
             kernel = self.kernels[key] = self.compile(bridge, operands, fill)

@@ -11,7 +11,7 @@ import numpy as np
 from pyfinch.algebra.operators import UserOperator
 from pyfinch.algebra.term import postorder
 from pyfinch.backends.finchjl.functions import function_text
-from pyfinch.backends.finchjl.session import JuliaError, dropped
+from pyfinch.backends.finchjl.session import JuliaError, dropped, function
 from pyfinch.backends.finchjl.tensors import Kept, Views, numbers_of, row, spec
 from pyfinch.backends.finchjl.translate import Translated
 from pyfinch.formats.format import FType
@@ -66,9 +66,7 @@ class Kernel:
         given = np.array(described, np.int64)
         out = np.empty(numbers_of(ftype), np.int64)
         try:
-            number = bridge.run_kernel._jl_call_nogil(
-                self.number, given.ctypes.data, len(given), out.ctypes.data, len(out)
-            )
+            number = function("run_kernel")(self.number, given.ctypes.data, len(given), out.ctypes.data, len(out))
         except Exception as error:
             raise translated_error(error, self.text) from error
         del kept
@@ -111,7 +109,7 @@ def compile_kernel(
     number = _kernels.get(key)
     if number is None:
         try:
-            number = _kernels[key] = int(bridge.compile_kernel._jl_call_nogil(*key))
+            number = _kernels[key] = int(function("compile_kernel")(*key))
         except Exception as error:
             raise translated_error(error, text) from error
     return Kernel(number, text, translated.scatter, len(translated.workspaces), names)

@@ -57,7 +57,7 @@ def passes(program: Plan) -> list[tuple[str, Plan]]:
 
     def run(bridge: Any) -> list[tuple[str, str]]:
         try:
-            return [(str(name), str(after)) for name, after in bridge.passes._jl_call_nogil(text)]
+            return [(str(name), str(after)) for name, after in session.function("passes")(text)]
         except Exception as error:
             raise translated_error(error, text) from error
 
@@ -108,7 +108,7 @@ def compute(program: Plan, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
         numbers, kept = row(list(tensors.values()))
         given = np.array(numbers, np.int64)
         try:
-            made = bridge.compute_program._jl_call_nogil(text, names, given.ctypes.data, len(given))
+            made = session.function("compute_program")(text, names, given.ctypes.data, len(given))
             results = [_arrays(result) for result in made]
         except Exception as error:
             raise translated_error(error, text) from error

@@ -22,7 +22,7 @@ import numpy as np
 from pyfinch.algebra.errors import BackendUnavailableError, PyFinchError
 from pyfinch.backends.base import Availability
 
-__all__ = ["JuliaError", "availability", "call", "dropped", "folder", "on_julia", "progress"]
+__all__ = ["JuliaError", "availability", "call", "dropped", "folder", "function", "on_julia", "progress"]
 
 T = TypeVar("T")
 
@@ -46,6 +46,7 @@ class _Session:
         self.own = False
         self.jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self.bridge: Any = None
+        self.functions: dict[str, Any] = {}
         self.failure: BackendUnavailableError | None = None
         self.started_in = 0.0
 
@@ -124,7 +125,15 @@ def _release(session: _Session) -> None:
     while dropped:
         numbers.append(dropped.popleft())
     row = np.array(numbers, np.int64)
-    session.bridge.release(row.ctypes.data, len(row))
+    function("release")(row.ctypes.data, len(row))
+
+
+def function(name: str) -> Any:
+    """A function of the bridge, found once; calling it lets other Python threads run meanwhile."""
+    found = _session.functions.get(name)
+    if found is None:
+        found = _session.functions[name] = getattr(_session.bridge, name)._jl_call_nogil
+    return found
 
 
 def _run(session: _Session, job: Callable[[], T]) -> T:

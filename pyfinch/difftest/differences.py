@@ -33,6 +33,8 @@ class Difference:
         A case that shows it: its mismatches with dense NumPy are explained by this difference and none before it.
     julia : str
         A script for Finch.jl alone that shows it there too, or "".
+    pair : (str, str)
+        A scheduler and an executor that show it.
     """
 
     name: str
@@ -40,6 +42,17 @@ class Difference:
     applies: Callable[[Case, Mismatch], bool]
     example: Callable[[], Case]
     julia: str = ""
+    pair: tuple[str, str] = ("default", "numba")
+
+
+def _refused(words: str) -> Callable[[Case, Mismatch], bool]:
+    """Finch.jl's optimizer throws with these words."""
+
+    def applies(case: Case, mismatch: Mismatch) -> bool:
+        asked = mismatch.pair[0] == "finchjl" or mismatch.pair[1] == "passes"
+        return asked and mismatch.kind == "error" and words in mismatch.text
+
+    return applies
 
 
 def _by(liberty: str) -> Callable[[Case, Mismatch], bool]:
@@ -82,6 +95,17 @@ def _infinity_times_zero_and_a_sum() -> Case:
     return _case(product, T=_sparse([0.0, 1.0]), D=np.array([np.inf, 2.0]), L=_LARGE_AND_SMALL)
 
 
+def _numbers_alone() -> Case:
+    return _case("mapjoin(immediate(+), immediate(1.0), immediate(2.0))")
+
+
+def _new_mode_of_a_reduction() -> Case:
+    read = "relabel(subquery(alias(X), table(deferred(T, T), field(a), field(b))), {}, {})"
+    factors = f"{read.format('field(k)', 'field(i)')}, {read.format('field(j)', 'field(k)')}"
+    total = f"aggregate(immediate(+), immediate(0.0), mapjoin(immediate(*), {factors}), field(k))"
+    return _case(f"reorder({total}, field(n), field(j), field(i))", T=np.ones((2, 2)))
+
+
 DIFFERENCES: Final = (
     Difference(
         "rounding",
@@ -107,6 +131,30 @@ DIFFERENCES: Final = (
         "println(Array(A) .* Array(B))  # [NaN, 2.0]\n",
     ),
     Difference("several", "more than one of the above", _by("all"), _infinity_times_zero_and_a_sum),
+    Difference(
+        "numbers alone",
+        "Finch.jl's set_loop_order throws at a query over numbers only; pyfinch's gives it no loops",
+        _refused("reducing over an empty collection"),
+        _numbers_alone,
+        "using Finch, Finch.FinchLogic\n"
+        "sum = mapjoin(immediate(+), immediate(1.0), immediate(2.0))\n"
+        "Finch.optimize(plan(query(alias(:A), sum), produces(alias(:A))))  # ArgumentError: reducing over an empty …\n",
+        ("finchjl", "finchjl"),
+    ),
+    Difference(
+        "new modes of a reduction",
+        "Finch.jl's push_fields throws where a reduction is given a mode of size 1 in one query; pyfinch's keeps it",
+        _refused("RuleRewriteError(reorder(aggregate"),
+        _new_mode_of_a_reduction,
+        "using Finch, Finch.FinchLogic\n"
+        "T = Tensor(Dense(Dense(Element(0.0))), ones(2, 2))\n"
+        "X = subquery(alias(:X), table(immediate(T), field(:a), field(:b)))\n"
+        "left, right = relabel(X, field(:k), field(:i)), relabel(X, field(:j), field(:k))\n"
+        "product = aggregate(immediate(+), immediate(0.0), mapjoin(immediate(*), left, right), field(:k))\n"
+        "expanded = reorder(product, field(:n), field(:j), field(:i))\n"
+        "Finch.optimize(plan(query(alias(:R), expanded), produces(alias(:R))))  # RuleRewriteError\n",
+        ("finchjl", "finchjl"),
+    ),
 )
 
 

@@ -1,0 +1,77 @@
+"""What a warm call costs over Finch.jl's own time for its kernel: ``python -m benchmarks.finchjl``."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import pyfinch as pf
+from pyfinch.api.compute import program_of
+from pyfinch.backends.base import get_backend, get_scheduler
+from pyfinch.backends.finchjl import on_julia
+from pyfinch.backends.finchjl.tensors import row
+from pyfinch.backends.steps import extent
+
+_OWN = """
+function (number, numbers, shape, repeats)
+    kernel = PyFinchBridge.COMPILED[number]
+    row = PyFinchBridge.Row(Int64[n for n in numbers], 0)
+    arguments = Any[PyFinchBridge.wrap(s, row) for s in kernel.operands]
+    push!(arguments, PyFinchBridge.fresh(kernel.result, row))
+    append!(arguments, Any[PyFinchBridge.fresh(s, row) for s in kernel.workspaces])
+    append!(arguments, Any[PyFinchBridge.next!(row) for _ in 1:(kernel.numbers)])
+    times = map(1:repeats) do _
+        began = time_ns()
+        extents = PyFinchBridge.Row(Int64[n for n in shape], 0)
+        arguments[length(kernel.operands) + 1] = PyFinchBridge.fresh(kernel.result, extents)
+        Base.invokelatest(kernel.run, arguments...)
+        (time_ns() - began) / 1e3
+    end
+    return sort(times)[cld(repeats, 2)]
+end
+"""
+
+
+def measure(lazy: Any, repeats: int = 200) -> tuple[float, float]:
+    """Medians in microseconds: of a warm call from Python, and of Finch.jl's kernel with a fresh result."""
+    program, names = program_of([lazy])
+    tensors = {f"T{k}": lazy.operands[name] for k, name in enumerate(names)}
+    executable: Any = get_backend("finchjl").compile(get_scheduler("default")[1](program))
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        executable(tensors)
+        times.append(1e6 * (time.perf_counter() - began))
+    (stage,) = executable.stages
+    (kernel,) = stage.kernels.values()
+    operands = [tensors[executable.plan.inputs[alias]] for alias in stage.step.operands]
+    shape = [extent(operands, place) for place in stage.step.shape]
+    numbers, kept = row(operands)
+    numbers += shape + (shape if kernel.scatter else shape[-1:] * kernel.workspaces)
+    own = on_julia(lambda main: float(main.seval(_OWN)(kernel.number, numbers, shape, repeats)))
+    del kept
+    return statistics.median(times), own
+
+
+def main() -> None:
+    """Print one line a program."""
+    rng = np.random.default_rng(0)
+    print(f"{'':20} {'call':>10} {'kernel':>10} {'over':>8}  µs")
+    for n in (10, 1000):
+        A = pf.asarray(sp.random_array((n, n), density=min(0.3, 10 / n), format="csr", rng=rng))
+        x = pf.asarray(rng.random(n))
+        for name, lazy in (
+            ("A + A * 2", pf.lazy(A) + pf.lazy(A) * 2.0),
+            ("A @ x", pf.lazy(A) @ x),
+            ("A @ A", pf.lazy(A) @ A),
+        ):
+            call, own = measure(lazy)
+            print(f"{name + f', {n} rows':20} {call:10.0f} {own:10.0f} {call - own:8.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["ROUNDING", "first_difference", "same"]
+__all__ = ["ROUNDING", "differing", "first_difference", "same"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from pyfinch.backends.comparison import differing
 from pyfinch.difftest.case import Case, case_of, store
 from pyfinch.difftest.liberties import explains
 from pyfinch.formats.format import format
@@ -55,6 +56,19 @@ def _refused(words: str) -> Callable[[Case, Mismatch], bool]:
     return applies
 
 
+def _nan_of_an_empty_run(case: Case, mismatch: Mismatch) -> bool:
+    """Finch.jl's kernels give a nan, and nothing else that differs, where a fill is infinite."""
+    from pyfinch.difftest.run import wanted
+
+    if mismatch.kind != "value" or mismatch.pair[1] not in ("finchjl", "compute"):
+        return False
+    if not any(np.isinf(tensor.fill_value) for tensor in case.tensors.values()):
+        return False
+    right = wanted(case)[mismatch.result]
+    places = differing(np.asarray(mismatch.got), right)
+    return bool(np.isnan(mismatch.got[places]).all())
+
+
 def _by(liberty: str) -> Callable[[Case, Mismatch], bool]:
     def applies(case: Case, mismatch: Mismatch) -> bool:
         return mismatch.kind == "value" and explains(case, mismatch.result, mismatch.got, liberty)
@@ -93,6 +107,11 @@ def _zero_times_infinity() -> Case:
 def _infinity_times_zero_and_a_sum() -> Case:
     product = f"mapjoin(immediate(*), {_PRODUCT}, {_TOTAL})"
     return _case(product, T=_sparse([0.0, 1.0]), D=np.array([np.inf, 2.0]), L=_LARGE_AND_SMALL)
+
+
+def _sum_over_an_infinite_fill() -> Case:
+    stored = store(np.array([-1.25]), format("sparse_vector"), np.inf, keep_unlike=np.inf)
+    return _case("aggregate(immediate(+), immediate(0.0), table(deferred(T, T), field(i)), field(i))", T=stored)
 
 
 def _numbers_alone() -> Case:
@@ -140,6 +159,14 @@ DIFFERENCES: Final = (
         "sum = mapjoin(immediate(+), immediate(1.0), immediate(2.0))\n"
         "Finch.optimize(plan(query(alias(:A), sum), produces(alias(:A))))  # ArgumentError: reducing over an empty …\n",
         ("finchjl", "finchjl"),
+    ),
+    Difference(
+        "sums over infinite fills",
+        "Finch.jl adds the fill times the length of each run that is not stored, inf * 0 for an empty one",
+        _nan_of_an_empty_run,
+        _sum_over_an_infinite_fill,
+        "using Finch\nx = Tensor(SparseList(Element(Inf)), [-1.25])\nprintln(compute(sum(lazy(x)))[])  # NaN\n",
+        ("default", "finchjl"),
     ),
     Difference(
         "new modes of a reduction",

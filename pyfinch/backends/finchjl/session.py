@@ -217,6 +217,7 @@ def _load() -> Any:
         import juliacall
     except BaseException as error:
         raise BackendUnavailableError(_why_no_julia(error)) from error
+    _end_on_own_thread(juliacall)
     main = juliacall.Main
     version = str(main.seval("string(VERSION)"))
     if _numbers(version)[:2] < JULIA:
@@ -240,7 +241,6 @@ def _load() -> Any:
         bridge = main.seval("import PyFinchBridge; PyFinchBridge")
     except juliacall.JuliaError as error:
         raise BackendUnavailableError(f"the Julia side of pyfinch does not load: {_first_line(error)}") from error
-    _end_on_own_thread(juliacall)
     return bridge
 
 
@@ -298,9 +298,10 @@ def _end_on_own_thread(juliacall: Any) -> None:
     if not session.own or library is None or not hasattr(library, "jl_atexit_hook"):
         return
     hook = library.jl_atexit_hook
+    owner = os.getpid()
 
     def on_thread(code: int) -> None:
-        if os.getpid() != session.pid:
+        if os.getpid() != owner:
             return
         future: Future[None] = Future()
         session.jobs.put((lambda: hook(code), future))

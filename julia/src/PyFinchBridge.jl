@@ -17,5 +17,6 @@ include("logic.jl")
 include("tensors.jl")
 include("kernels.jl")
 include("compute.jl")
+include("workload.jl")
 
 end

@@ -76,7 +76,7 @@ def warmup() -> None:
 
 def _example() -> tuple[FinchExecutable, dict[str, Tensor]]:
     """A sparse matrix times itself."""
-    eye = build((3, 3), np.array([[0, 1, 2]] * 2), np.ones(3), format("csr"), 0.0)
+    eye = build((3, 3), np.array([[0, 1, 2]] * 2), np.ones(3), format("csr"), np.float64(0))
     left, right = (f"relabel(table(deferred(T, `csr`), field(j), field(i)), {over})" for over in _OVER)
     total = f"aggregate(immediate(+), immediate(0.0), mapjoin(immediate(*), {left}, {right}), field(k))"
     text = f"plan(query(alias(A), reorder({total}, field(j), field(i))), produces(alias(A)))"

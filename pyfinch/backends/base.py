@@ -137,7 +137,7 @@ def use_backend(name: str) -> _Use:
 
     Parameters
     ----------
-    name : {"numba", "reference"}
+    name : {"numba", "reference", "finchjl"}
         The backend.
 
     Raises

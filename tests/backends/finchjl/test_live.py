@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -446,3 +448,10 @@ def test_the_second_call_compiles_nothing() -> None:
     other = pf.asarray(np.eye(5), format="csr")
     np.testing.assert_array_equal(pf.compute(pf.lazy(other) * 4.5, backend="finchjl").todense(), 4.5 * np.eye(5))
     assert count() == before
+
+
+def test_the_example_in_the_docs_prints_what_it_says() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "finchjl.md").read_text()
+    code, said = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
+    assert done.stdout == said

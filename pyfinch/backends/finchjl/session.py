@@ -6,6 +6,7 @@ before: then it is the thread that imported it, and calls from others are refuse
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import sys
@@ -13,9 +14,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from pyfinch.backends.base import Availability
 __all__ = ["JuliaError", "availability", "call", "dropped", "folder", "function", "on_julia", "progress"]
 
 T = TypeVar("T")
+#: Where a job's result, or its exception, is put.
+Reply = queue.SimpleQueue[tuple[Any, BaseException | None]]
 
 #: Numbers of results that nothing views any more; they are let go of before the next call.
 dropped: deque[int] = deque()
@@ -44,7 +46,7 @@ class _Session:
         self.pid: int | None = None
         self.thread: int | None = None
         self.own = False
-        self.jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+        self.jobs: queue.SimpleQueue[tuple[Callable[[], Any], Reply]] = queue.SimpleQueue()
         self.bridge: Any = None
         self.functions: dict[str, Any] = {}
         self.failure: BackendUnavailableError | None = None
@@ -144,24 +146,30 @@ def _run(session: _Session, job: Callable[[], T]) -> T:
             "juliacall was imported on another thread, where Julia lives now; call from that thread, or import pyfinch "
             "and use it before juliacall is imported: then Julia gets a thread of its own"
         )
-    future: Future[T] = Future()
-    session.jobs.put((job, future))
+    return _hand_over(session, job)
+
+
+def _hand_over(session: _Session, job: Callable[[], T], seconds: float | None = None) -> T:
+    """Give a job to Julia's own thread and wait for what comes of it."""
+    reply: Reply = queue.SimpleQueue()
+    session.jobs.put((job, reply))
     # An interrupt ends the wait, not the job: Julia finishes it, and later calls wait their turn.
-    return future.result()
+    result, error = reply.get(timeout=seconds)
+    if error is not None:
+        raise error
+    return cast(T, result)
 
 
 def _serve(session: _Session) -> None:
     """The life of Julia's own thread."""
     session.thread = threading.get_ident()
     while True:
-        job, future = session.jobs.get()
-        if not future.set_running_or_notify_cancel():
-            continue
+        job, reply = session.jobs.get()
         try:
-            future.set_result(job())
+            reply.put((job(), None))
         except BaseException as error:
-            future.set_exception(error)
-        del job, future
+            reply.put((None, error))
+        del job, reply
 
 
 # ----------------------------------------------------------------------------------------------------------- starting
@@ -184,10 +192,7 @@ def _start(session: _Session) -> None:
                     threading.Thread(target=_serve, args=(session,), name="julia", daemon=True).start()
                 finally:
                     threading.stack_size(before)
-                # The thread says who it is by its first job.
-                future: Future[None] = Future()
-                session.jobs.put((lambda: None, future))
-                future.result()
+                _hand_over(session, lambda: None)  # the thread says who it is before its first job
             began = time.perf_counter()
             session.bridge = _run(session, _load)
             session.started_in = time.perf_counter() - began
@@ -303,8 +308,7 @@ def _end_on_own_thread(juliacall: Any) -> None:
     def on_thread(code: int) -> None:
         if os.getpid() != owner:
             return
-        future: Future[None] = Future()
-        session.jobs.put((lambda: hook(code), future))
-        future.result(timeout=10)
+        with contextlib.suppress(queue.Empty):
+            _hand_over(session, lambda: hook(code), seconds=10)
 
     library.jl_atexit_hook = on_thread

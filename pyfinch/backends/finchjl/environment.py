@@ -98,6 +98,6 @@ def precompile() -> None:
             juliapkg.resolve()
         except Exception as error:
             raise BackendUnavailableError(f"Julia's packages could not be resolved: {error}") from error
-    session.on_julia(lambda main: main.seval("import Pkg; Pkg.precompile()"))
+    session.call(lambda bridge: None)  # loading compiles whatever is not compiled yet
     print(f"ready after {time.perf_counter() - began:.0f} s")
     warmup()

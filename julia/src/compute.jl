@@ -72,24 +72,25 @@ function occupy(owner)
 end
 
 """
-The type and buffers of a tensor of Finch.jl: a text, its extents outermost first, and its description. Arrays that are
-stored from 0 and values are shared, indices that count from 1 are copied.
+The type and buffers of a tensor of Finch.jl: the text of its format and of its fill, its extents outermost first, and its
+description. Arrays that are stored from 0 and values are shared, indices that count from 1 are copied.
 """
 function export_tensor(x::Finch.Tensor)
     s, lvl, text = shared(x.lvl)
     out = Buffers(zeros(Int64, 64), 0, Any[x])
     describe_level!(out, s, lvl, 1)
-    return (keep!(out.kept), text, collect(Int, reverse(size(x))), out.numbers[1:(out.at)])
+    fill = value_text(eltype(x)(Finch.fill_value(x)))
+    return (keep!(out.kept), text, fill, collect(Int, reverse(size(x))), out.numbers[1:(out.at)])
 end
 export_tensor(x) = throw(ArgumentError("a $(typeof(x)) has no buffers that can be shared; give a Tensor"))
 
 from_zero(v::Finch.PlusOneVector{T,Vector{T}}) where {T<:Union{Int32,Int64}} = v
 from_zero(v::AbstractVector) = Finch.PlusOneVector(Int64[i - 1 for i in v])
-kind(v) = string(eltype(v.data))
+kinds(ptr, idx) = "ptr=$(DTYPE_NAMES[eltype(ptr)]), idx=$(DTYPE_NAMES[eltype(idx)])"
 
 function shared(lvl::Finch.ElementLevel{Vf,Tv}) where {Vf,Tv}
     val = lvl.val isa Vector{Tv} ? lvl.val : Vector{Tv}(lvl.val)
-    return ElementSpec{Vf,Tv}(), LEVELS.element{Vf,Tv,Int}(val), "element($(value_text(Tv(Vf))))"
+    return ElementSpec{Vf,Tv}(), LEVELS.element{Vf,Tv,Int}(val), "element($(DTYPE_NAMES[Tv]))"
 end
 shared(lvl::Finch.PatternLevel) = (PatternSpec(), lvl, "pattern()")
 function shared(lvl::Finch.DenseLevel)
@@ -101,18 +102,18 @@ function shared(lvl::Finch.SparseListLevel)
     ptr, idx = from_zero(lvl.ptr), from_zero(lvl.idx)
     P, I = eltype(ptr), eltype(idx)
     made = LEVELS.sparse_list{I}(child, I(lvl.shape), ptr, idx)
-    return ListSpec{P,I,typeof(s)}(), made, "sparse_list($text, $(kind(ptr)), $(kind(idx)))"
+    return ListSpec{P,I,typeof(s)}(), made, "sparse_list($text, $(kinds(ptr, idx)))"
 end
 function shared(lvl::Finch.SparseCOOLevel{N}) where {N}
     s, child, text = shared(lvl.lvl)
     ptr, idxs = from_zero(lvl.ptr), map(from_zero, lvl.tbl)
     P, I = eltype(ptr), eltype(first(idxs))
     made = LEVELS.sparse_coo{N,NTuple{N,I}}(child, map(I, lvl.shape), ptr, idxs)
-    return COOSpec{N,P,I,typeof(s)}(), made, "sparse_coo[$N]($text, $(kind(ptr)), $(kind(first(idxs))))"
+    return COOSpec{N,P,I,typeof(s)}(), made, "sparse_coo[$N]($text, $(kinds(ptr, first(idxs))))"
 end
 function shared(lvl::Finch.SparseByteMapLevel{Ti}) where {Ti}
     s, child, text = shared(lvl.lvl)
     made = LEVELS.sparse_bytemap{Int}(child, Int(lvl.shape), lvl.ptr, lvl.tbl, lvl.srt)
-    return ByteMapSpec{Int64,Int64,typeof(s)}(), made, "sparse_bytemap($text, Int64, Int64)"
+    return ByteMapSpec{Int64,Int64,typeof(s)}(), made, "sparse_bytemap($text, ptr=int64, idx=int64)"
 end
 shared(lvl) = throw(ArgumentError("a level $(typeof(lvl).name.name) has no counterpart in pyfinch"))

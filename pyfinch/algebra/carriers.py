@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from pyfinch.algebra import rules as r
-from pyfinch.algebra.dtypes import DT, check_dtype, constructor, julia_name
+from pyfinch.algebra.dtypes import DT, check_dtype, constructor
 from pyfinch.algebra.finch_laws import chooser_laws, initwrite_laws
 from pyfinch.algebra.operator import Operator
 from pyfinch.algebra.values import as_scalar, literal, value_key
@@ -185,7 +185,6 @@ def _cast_operator(dtype: DT) -> Operator:
         rule,
         "none",
         by_kind=by_kind,
-        julia=julia_name(dtype),
         collapses=dtype.kind in "biu",
         dtype=dtype,
     )

@@ -79,7 +79,6 @@ class Operator:
     cast: Cast = "result"
     kinds: str = "biufc"
     by_kind: Mapping[str, str] = field(default_factory=dict)
-    julia: str = ""
     associative: bool = False
     commutative: bool = False
     idempotent: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import numpy as np
 
 from pyfinch.algebra.errors import CrossCheckError
@@ -15,14 +17,13 @@ from pyfinch.backends.base import (
     register_backend,
     use_backend,
 )
-from pyfinch.backends.base import _Use as Use
 from pyfinch.backends.comparison import first_difference
 from pyfinch.formats.tensor import Tensor
 
 __all__ = ["crosscheck"]
 
 
-def crosscheck(other: str) -> Use:
+def crosscheck(other: str) -> AbstractContextManager[str]:
     """Run each computation on the current backend and on another, and compare.
 
     Parameters

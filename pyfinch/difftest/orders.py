@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pyfinch.algebra.errors import PyFinchError
 from pyfinch.logic.json_form import numbered
 from pyfinch.logic.nodes import Aggregate, Alias, Field, LogicNode, Plan, Query, Reorder
 from pyfinch.schedule.common import statements
+from pyfinch.schedule.pipeline import FINCH
 from pyfinch.schedule.set_loop_order import set_loop_order
 
-__all__ = ["same_up_to_names", "set_loop_order_as"]
+__all__ = ["differing_passes", "same_up_to_names", "set_loop_order_as"]
+
+
+def differing_passes(program: Plan, theirs: Sequence[tuple[str, Plan]]) -> Iterator[str]:
+    """What differs where each of our passes runs on what Finch.jl gave to its own; ``theirs`` may be empty."""
+    before = program
+    for run, (name, after) in zip(FINCH, theirs, strict=bool(theirs)):
+        try:
+            made = set_loop_order_as(before, after) if run is set_loop_order else run(before)
+        except PyFinchError as error:
+            yield f"{name} of\n{before}\nfailed: {error}"
+        else:
+            if not same_up_to_names(made, after):
+                yield f"{name} of\n{before}\ngave\n{made}\nnot\n{after}"
+        before = after
 
 
 def set_loop_order_as(plan: Plan, recorded: Plan) -> Plan:

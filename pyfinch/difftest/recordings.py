@@ -20,7 +20,7 @@ import numpy as np
 from pyfinch.algebra.errors import ParseError, PyFinchError
 from pyfinch.backends.comparison import same
 from pyfinch.difftest.case import Case, store, with_tensors
-from pyfinch.difftest.orders import same_up_to_names, set_loop_order_as
+from pyfinch.difftest.orders import differing_passes
 from pyfinch.difftest.run import Pair
 from pyfinch.difftest.run import run as run_case
 from pyfinch.formats.format import Format, format
@@ -29,8 +29,6 @@ from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.interpreter import evaluate
 from pyfinch.logic.json_form import from_json, to_json
 from pyfinch.logic.nodes import Plan
-from pyfinch.schedule.pipeline import FINCH
-from pyfinch.schedule.set_loop_order import set_loop_order
 
 __all__ = ["Recorded", "read", "record", "replay"]
 
@@ -85,12 +83,10 @@ def _case(form: dict[str, Any]) -> Recorded:
         name: _open(format(tensor["format"])).specify(tensor["dtype"], _number(tensor["fill"]))
         for name, tensor in form["tensors"].items()
     }
-    program = from_json(form["program"], types)
-    assert isinstance(program, Plan)
     return Recorded(
         name=form["name"],
-        program=program,
-        passes=tuple((name, from_json(after, types)) for name, after in form["passes"]),  # type: ignore[misc]
+        program=_plan(form["program"], types),
+        passes=tuple((name, _plan(after, types)) for name, after in form["passes"]),
         tensors={name: _tensor(tensor) for name, tensor in form["tensors"].items()},
         formats={name: tensor["format"] for name, tensor in form["tensors"].items()},
         fills={
@@ -102,6 +98,13 @@ def _case(form: dict[str, Any]) -> Recorded:
         ),
         error=form.get("error"),
     )
+
+
+def _plan(form: list[Any], types: dict[str, Any]) -> Plan:
+    program = from_json(form, types)
+    if not isinstance(program, Plan):
+        raise TypeError(f"a program is a plan, got {program}")
+    return program
 
 
 def _open(fmt: Format) -> Format:
@@ -212,11 +215,8 @@ def replay(cases: Iterable[Recorded], on: Iterable[Pair] = ()) -> Iterator[tuple
     """
     pairs = list(on)
     for case in cases:
-        for number, (run, (name, after)) in enumerate(zip(FINCH, case.passes, strict=bool(case.passes))):
-            before = case.before(number)
-            made = set_loop_order_as(before, after) if run is set_loop_order else run(before)
-            if not same_up_to_names(made, after):
-                yield case.name, f"{name} gave\n{made}\nnot\n{after}"
+        for text in differing_passes(case.program, case.passes):
+            yield case.name, text
         if case.error is not None:
             continue
         with np.errstate(all="ignore"):

@@ -71,7 +71,7 @@ class WrongBackend(ReferenceBackend):
 
     name = "wrong"
 
-    def compile(self, scheduled: Scheduled) -> WrongExecutable:  # type: ignore[override]
+    def compile(self, scheduled: Scheduled) -> WrongExecutable:
         return WrongExecutable(scheduled)
 
 
@@ -97,7 +97,7 @@ def test_a_defect_is_found_and_shrunk_to_its_cause(wrong: tuple[str, str]) -> No
     namespace: dict[str, object] = {}
     exec(code, namespace)
     with pytest.raises(AssertionError, match="value"):
-        namespace["test_case"]()  # type: ignore[operator]
+        namespace["test_case"]()
     assert "Finch.LogicExecutor" in julia_code(small)
 
 
@@ -105,7 +105,7 @@ def test_reports_run_as_they_stand() -> None:
     for seed in range(30):
         namespace: dict[str, object] = {}
         exec(python_test(random_case(seed), [("default", "reference")]), namespace)
-        namespace["test_case"]()  # type: ignore[operator]
+        namespace["test_case"]()
 
 
 class FailingBackend(ReferenceBackend):

@@ -58,7 +58,7 @@ class _Stage:
             return self.start.value
         return evaluate(self.start, dict(zip(self.names, operands, strict=True)))
 
-    def run(self, bridge: Any, operands: list[Tensor]) -> Tensor:
+    def run(self, operands: list[Tensor]) -> Tensor:
         """Run the step on Julia's thread."""
         step = self.step
         fill = self.fill(operands)
@@ -70,12 +70,12 @@ class _Stage:
             key = (*key, value_key(fill))
         kernel = self.kernels.get(key)
         if kernel is None:
-            kernel = self.kernels[key] = self.compile(bridge, operands, fill)
+            kernel = self.kernels[key] = self.compile(operands, fill)
         shape = tuple(extent(operands, place) for place in step.shape)
         sizes = {f"n_{name}": extent(operands, place) for name, place in step.given}
-        return kernel.run(bridge, operands, step.ftype, shape, fill, [sizes[name] for name in kernel.names])
+        return kernel.run(operands, step.ftype, shape, fill, [sizes[name] for name in kernel.names])
 
-    def compile(self, bridge: Any, operands: list[Tensor], fill: Any) -> Kernel:
+    def compile(self, operands: list[Tensor], fill: Any) -> Kernel:
         """The kernel for these fills."""
         fills = {name: tensor.fill_value for name, tensor in zip(self.names, operands, strict=True)}
         types = [tensor.ftype for tensor in operands]
@@ -85,7 +85,7 @@ class _Stage:
             (name, kind, fills[name] if kind.ndim else kind.dtype.type(0))
             for name, kind in zip(self.names, types, strict=True)
         ]
-        return compile_kernel(bridge, translated, given, self.step.ftype, fill)
+        return compile_kernel(translated, given, self.step.ftype, fill)
 
 
 class FinchExecutable:
@@ -115,14 +115,14 @@ class FinchExecutable:
         """Run all steps; if int32 turns out too narrow for a result, again with int64 throughout, from then on."""
         if self.widened is None:
             try:
-                return session.call(lambda bridge: self.run(bridge, tensors))
+                return session.call(lambda: self.run(tensors))
             except TooNarrow:
                 if self.wide:
-                    raise MemoryError("a result has more than 2**63 - 1 entries") from None
+                    raise
                 self.widened = FinchExecutable(self.logic, wide=True)
         return self.widened(tensors)
 
-    def run(self, bridge: Any, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    def run(self, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
         """Run all steps on Julia's thread; each intermediate is dropped after its last use."""
         env = {alias: tensors[name] for alias, name in self.plan.inputs.items()}
         for stage in self.stages:
@@ -132,7 +132,7 @@ class FinchExecutable:
                 (tensor,) = operands
                 env[step.result] = Tensor._trusted(step.ftype, tensor.storage_shape, tensor.fill_value, tensor.buffers)
             else:
-                env[step.result] = stage.run(bridge, operands)
+                env[step.result] = stage.run(operands)
             for name in stage.dropped:
                 env.pop(name, None)
         return tuple(with_static_fill(permuted(env[name], order)) for name, order in self.plan.results)

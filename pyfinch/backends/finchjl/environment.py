@@ -22,7 +22,6 @@ from pyfinch.schedule.pipeline import schedule_default
 
 __all__ = ["main"]
 
-_OVER = ("field(k), field(i)", "field(j), field(k)")
 _VARIABLES = ("PYTHON_JULIACALL_EXE", "PYTHON_JULIACALL_PROJECT", "PYTHON_JULIACALL_SYSIMAGE", "JULIA_DEPOT_PATH")
 
 
@@ -56,7 +55,7 @@ def _facts(main: Any) -> dict[str, str]:
         "executable": "joinpath(Sys.BINDIR, Base.julia_exename())",
         "project": "Base.active_project()",
         "image": "unsafe_string(Base.JLOptions().image_file)",
-        "Finch.jl": "string(pkgversion(Finch)) * ' ' * pkgdir(Finch)".replace("'", '"'),
+        "Finch.jl": 'string(pkgversion(Finch), " ", pkgdir(Finch))',
         "PythonCall": "string(pkgversion(PythonCall))",
     }
     return {name: str(main.seval(code)) for name, code in asked.items()}
@@ -65,7 +64,7 @@ def _facts(main: Any) -> dict[str, str]:
 def warmup() -> None:
     """Start Julia and run a first program, telling how long each took."""
     began = time.perf_counter()
-    session.call(lambda bridge: None)
+    session.call(lambda: None)
     print(f"Julia, Finch.jl and the bridge    {time.perf_counter() - began:6.1f} s")
     run, tensors = _example()
     for what in ("first program (compiled)", "the same again"):
@@ -77,7 +76,8 @@ def warmup() -> None:
 def _example() -> tuple[FinchExecutable, dict[str, Tensor]]:
     """A sparse matrix times itself."""
     eye = build((3, 3), np.array([[0, 1, 2]] * 2), np.ones(3), format("csr"), np.float64(0))
-    left, right = (f"relabel(table(deferred(T, `csr`), field(j), field(i)), {over})" for over in _OVER)
+    over = ("field(k), field(i)", "field(j), field(k)")
+    left, right = (f"relabel(table(deferred(T, `csr`), field(j), field(i)), {fields})" for fields in over)
     total = f"aggregate(immediate(+), immediate(0.0), mapjoin(immediate(*), {left}, {right}), field(k))"
     text = f"plan(query(alias(A), reorder({total}, field(j), field(i))), produces(alias(A)))"
     program = parse(text, {"csr": eye.ftype})
@@ -98,6 +98,6 @@ def precompile() -> None:
             juliapkg.resolve()
         except Exception as error:
             raise BackendUnavailableError(f"Julia's packages could not be resolved: {error}") from error
-    session.call(lambda bridge: None)  # loading compiles whatever is not compiled yet
+    session.call(lambda: None)  # loading compiles whatever is not compiled yet
     print(f"ready after {time.perf_counter() - began:.0f} s")
     warmup()

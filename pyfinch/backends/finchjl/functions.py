@@ -7,7 +7,6 @@ import inspect
 import math
 import textwrap
 import types
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -183,7 +182,7 @@ class _Function:
             return f"{julia_name(value)}({texts[0]})"
         if value is np.where and len(texts) == 3:
             return f"ifelse({self.condition(args[0])}, {texts[1]}, {texts[2]})"
-        name = _BUILTINS.get(value) if isinstance(value, Callable) else None  # type: ignore[arg-type]
+        name = _BUILTINS.get(value) if callable(value) else None
         if name is None and getattr(value, "__module__", None) in ("math", "numpy", "builtins", None):
             try:
                 name = get(value.__name__, len(texts)).symbol

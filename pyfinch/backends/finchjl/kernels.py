@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,17 +14,16 @@ from pyfinch.backends.finchjl.session import JuliaError, dropped, function
 from pyfinch.backends.finchjl.tensors import Kept, Views, numbers_of, row, spec
 from pyfinch.backends.finchjl.translate import Translated
 from pyfinch.formats.format import FType
-from pyfinch.formats.levels import Element, Pattern
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.nodes import Value
+from pyfinch.loops.nodes import Value, Variable
 from pyfinch.loops.numbers import number_text
 from pyfinch.loops.text import bindings_of, to_text
 
 __all__ = ["Kernel", "TooNarrow", "compile_kernel"]
 
 
-class TooNarrow(Exception):  # noqa: N818 - not an error: the plan is lowered again with int64
-    """A result has coordinates or positions that its index dtype does not hold."""
+class TooNarrow(JuliaError):  # noqa: N818 - it ends as an error only where int64 is too narrow as well
+    """An int32 was too narrow: most likely a coordinate's or a position's, for which a plan is lowered with int64."""
 
 
 _kernels: dict[tuple[str, ...], int] = {}
@@ -42,13 +40,12 @@ class Kernel:
     workspaces: int
     names: tuple[str, ...]
 
-    def source(self, bridge: Any) -> str:
+    def source(self) -> str:
         """The Julia code that Finch.jl made."""
-        return str(bridge.kernel_source(self.number))
+        return str(function("kernel_source")(self.number))
 
     def run(
         self,
-        bridge: Any,
         operands: Sequence[Tensor],
         ftype: FType,
         shape: tuple[int, ...],
@@ -78,15 +75,13 @@ def translated_error(error: Exception, program: str) -> Exception:
     message = str(error).strip()
     if type(error).__name__ != "JuliaError":
         return error
-    if "InexactError" in message and "Int32" in message:
-        return TooNarrow()
     if "OutOfMemoryError" in message:
         return MemoryError(f"Julia ran out of memory in\n{program}")
-    return JuliaError(f"{message}\nThe program that was sent:\n{program}")
+    kind = TooNarrow if "InexactError" in message and "Int32" in message else JuliaError
+    return kind(f"{message}\nThe program that was sent:\n{program}")
 
 
 def compile_kernel(
-    bridge: Any,
     translated: Translated,
     operands: Sequence[tuple[str, FType, np.generic]],
     ftype: FType,
@@ -97,13 +92,11 @@ def compile_kernel(
     text = to_text(program)
     reads = "\n".join(f"{name} {spec(kind, value)}" for name, kind, value in operands)
     write = f"R {spec(ftype, fill)}"
-    rooms = "\n".join(
-        f"{room.name} {_scatter_spec(ftype, fill) if translated.scatter else spec(room.type, _start_of(room, fill))}"  # type: ignore[arg-type]
-        for room in translated.workspaces
-    )
+    room_spec = _scatter_spec if translated.scatter else _row_spec
+    rooms = "\n".join(f"{room.name} {room_spec(room, fill)}" for room in translated.workspaces)
     names = tuple(sorted({term.name for term in postorder(program) if isinstance(term, Value)}))
     functions = "\n".join(
-        f"{name} {_function(bridge, op)}" for name, op in bindings_of(program).items() if isinstance(op, UserOperator)
+        f"{name} {_function(op)}" for name, op in bindings_of(program).items() if isinstance(op, UserOperator)
     )
     key = (text, reads, write, rooms, " ".join(names), functions)
     number = _kernels.get(key)
@@ -115,25 +108,26 @@ def compile_kernel(
     return Kernel(number, text, translated.scatter, len(translated.workspaces), names)
 
 
-def _start_of(room: Any, fill: np.generic) -> Any:
-    return np.asarray(fill).astype(room.type.dtype)[()]
+def _row_spec(room: Variable, fill: np.generic) -> str:
+    """A workspace of one mode."""
+    assert isinstance(room.type, FType)
+    return spec(room.type, room.type.dtype.type(fill))
 
 
-def _scatter_spec(ftype: FType, fill: np.generic) -> str:
+def _scatter_spec(room: Variable, fill: np.generic) -> str:
     """A workspace of the result's modes, each of which may be written in any order."""
-    leaf = ftype.levels[-1]
-    assert isinstance(leaf, Element | Pattern)
+    assert isinstance(room.type, FType)
     text = f"element({number_text(fill)})"
-    for _ in range(ftype.ndim):
+    for _ in range(room.type.ndim):
         text = f"sparse_dict({text})"
     return text
 
 
-def _function(bridge: Any, op: UserOperator) -> int:
+def _function(op: UserOperator) -> int:
     if op not in _functions:
         names, text = function_text(op)
         try:
-            _functions[op] = int(bridge.make_function(op.name, " ".join(names), text))
+            _functions[op] = int(function("make_function")(op.name, " ".join(names), text))
         except Exception as error:
             raise translated_error(error, text) from error
     return _functions[op]

@@ -9,6 +9,7 @@ import numpy as np
 from pyfinch.algebra.dtypes import from_julia_name
 from pyfinch.algebra.errors import ScheduleError
 from pyfinch.algebra.operators import UserOperator
+from pyfinch.algebra.term import postorder
 from pyfinch.backends.finchjl import session
 from pyfinch.backends.finchjl.kernels import translated_error
 from pyfinch.backends.finchjl.logic import converted
@@ -17,7 +18,7 @@ from pyfinch.formats.convert import build
 from pyfinch.formats.format import Format
 from pyfinch.formats.levels import Dense, Element, SparseCOO
 from pyfinch.formats.tensor import Tensor
-from pyfinch.logic.nodes import LogicNode, Plan
+from pyfinch.logic.nodes import Deferred, LogicNode, Plan
 from pyfinch.logic.text import bindings_of, parse, to_text
 
 __all__ = ["compute", "passes"]
@@ -55,7 +56,7 @@ def passes(program: Plan) -> list[tuple[str, Plan]]:
     text = to_text(program)
     bindings = bindings_of(program)
 
-    def run(bridge: Any) -> list[tuple[str, str]]:
+    def run() -> list[tuple[str, str]]:
         try:
             return [(str(name), str(after)) for name, after in session.function("passes")(text)]
         except Exception as error:
@@ -92,8 +93,9 @@ def compute(program: Plan, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
         If Julia cannot be used here.
     JuliaError
         If Finch.jl fails on the program.
-    PyFinchError
-        If the program has an operator of a user's, which Finch.jl's optimizer does not take.
+    ScheduleError
+        If the program has an operator of a user's, which Finch.jl's optimizer does not take, or reads a tensor that was
+        not given.
     """
     ready = converted(program)
     for value in bindings_of(ready).values():
@@ -101,10 +103,13 @@ def compute(program: Plan, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
             raise ScheduleError(
                 f"Finch.jl's own compute does not take operator {value.name}; use use_backend('finchjl'), which does"
             )
+    missing = {term.expr for term in postorder(ready) if isinstance(term, Deferred)} - set(tensors)
+    if missing:
+        raise ScheduleError(f"the program reads {', '.join(sorted(missing))}, for which no tensor was given")
     text = to_text(ready)
     names = "\n".join(f"{name} {spec(tensor.ftype, tensor.fill_value)}" for name, tensor in tensors.items())
 
-    def run(bridge: Any) -> list[tuple[Any, ...]]:
+    def run() -> list[tuple[Any, ...]]:
         numbers, kept = row(list(tensors.values()))
         given = np.array(numbers, np.int64)
         try:

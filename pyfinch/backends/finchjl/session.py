@@ -11,7 +11,6 @@ import os
 import queue
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ import numpy as np
 from pyfinch.algebra.errors import BackendUnavailableError, PyFinchError
 from pyfinch.backends.base import Availability
 
-__all__ = ["JuliaError", "availability", "call", "dropped", "folder", "function", "on_julia", "progress"]
+__all__ = ["JuliaError", "availability", "bridge", "call", "dropped", "folder", "function", "on_julia", "progress"]
 
 T = TypeVar("T")
 #: Where a job's result, or its exception, is put.
@@ -50,7 +49,6 @@ class _Session:
         self.bridge: Any = None
         self.functions: dict[str, Any] = {}
         self.failure: BackendUnavailableError | None = None
-        self.started_in = 0.0
 
 
 _session = _Session()
@@ -68,15 +66,15 @@ def folder() -> Path:
 def availability() -> Availability:
     """Whether Julia, juliacall and Finch.jl can be used here; starts Julia to find out, once."""
     try:
-        call(lambda bridge: None)
+        call(lambda: None)
     except BackendUnavailableError as error:
         reason, _, command = str(error).partition("; run: ")
         return Availability(False, reason, f"Run: {command}" if command else "")
     return Availability(True)
 
 
-def call(job: Callable[[Any], T]) -> T:
-    """Run ``job(bridge)`` on Julia's thread and wait for its result; ``bridge`` is the Julia module.
+def call(job: Callable[[], T]) -> T:
+    """Run a job on Julia's thread and wait for its result; there `bridge` and `function` give the Julia side.
 
     Raises
     ------
@@ -93,7 +91,7 @@ def call(job: Callable[[Any], T]) -> T:
             "Julia was started before this process was forked, and does not survive that; start worker processes "
             'with the "spawn" method, or use Julia in the workers only'
         )
-    return _run(session, lambda: _with_bridge(session, job))
+    return _run(session, lambda: _released(job))
 
 
 def on_julia(job: Callable[[Any], T]) -> T:
@@ -108,7 +106,7 @@ def on_julia(job: Callable[[Any], T]) -> T:
     2
     """
 
-    def with_main(bridge: Any) -> T:
+    def with_main() -> T:
         import juliacall
 
         return job(juliacall.Main)
@@ -116,18 +114,18 @@ def on_julia(job: Callable[[Any], T]) -> T:
     return call(with_main)
 
 
-def _with_bridge(session: _Session, job: Callable[[Any], T]) -> T:
-    if dropped:
-        _release(session)
-    return job(session.bridge)
+def _released(job: Callable[[], T]) -> T:
+    """Let go of what nothing views any more, then do the job."""
+    numbers = [dropped.popleft() for _ in range(len(dropped))]
+    if numbers:
+        row = np.array(numbers, np.int64)
+        function("release")(row.ctypes.data, len(row))
+    return job()
 
 
-def _release(session: _Session) -> None:
-    numbers = []
-    while dropped:
-        numbers.append(dropped.popleft())
-    row = np.array(numbers, np.int64)
-    function("release")(row.ctypes.data, len(row))
+def bridge() -> Any:
+    """The Julia module of the bridge; its functions hold the GIL, as those must that touch Python objects."""
+    return _session.bridge
 
 
 def function(name: str) -> Any:
@@ -183,7 +181,9 @@ def _start(session: _Session) -> None:
             return
         try:
             _check_juliacall()
-            if "juliacall" in sys.modules:
+            if session.thread is not None:
+                pass  # a start was interrupted: Julia lives, or comes to live, on the thread that was chosen then
+            elif "juliacall" in sys.modules:
                 session.thread = threading.get_ident()
             else:
                 session.own = True
@@ -193,9 +193,7 @@ def _start(session: _Session) -> None:
                 finally:
                     threading.stack_size(before)
                 _hand_over(session, lambda: None)  # the thread says who it is before its first job
-            began = time.perf_counter()
             session.bridge = _run(session, _load)
-            session.started_in = time.perf_counter() - began
             session.pid = os.getpid()
         except BackendUnavailableError as error:
             session.failure = error
@@ -225,28 +223,35 @@ def _load() -> Any:
     _end_on_own_thread(juliacall)
     main = juliacall.Main
     version = str(main.seval("string(VERSION)"))
-    if _numbers(version)[:2] < JULIA:
-        wanted = ".".join(map(str, JULIA))
-        raise BackendUnavailableError(
-            f"Julia {version} is too old, Finch.jl needs {wanted}; run: juliaup update, or unset PYTHON_JULIACALL_EXE"
-        )
+    _check_julia(version)
     try:
         found = str(main.seval("import Finch; string(pkgversion(Finch))"))
     except juliacall.JuliaError as error:
         raise BackendUnavailableError(
             f"Julia {version} cannot load Finch.jl: {_first_line(error)}; run: {_add_finch()}"
         ) from error
-    if _numbers(found)[:2] != FINCH[:2] or _numbers(found) < FINCH:
-        wanted = ".".join(map(str, FINCH))
-        raise BackendUnavailableError(
-            f"Finch.jl {found} is not the version that pyfinch works with, ~{wanted}; run: {_add_finch()}"
-        )
+    _check_finch(found)
     try:
         main.seval(f"push!(LOAD_PATH, {_julia_text(str(folder() / 'src'))})")
-        bridge = main.seval("import PyFinchBridge; PyFinchBridge")
+        return main.seval("import PyFinchBridge; PyFinchBridge")
     except juliacall.JuliaError as error:
         raise BackendUnavailableError(f"the Julia side of pyfinch does not load: {_first_line(error)}") from error
-    return bridge
+
+
+def _check_julia(version: str) -> None:
+    if _numbers(version)[:2] < JULIA:
+        wanted = ".".join(map(str, JULIA))
+        raise BackendUnavailableError(
+            f"Julia {version} is too old, Finch.jl needs {wanted}; run: juliaup update, or unset PYTHON_JULIACALL_EXE"
+        )
+
+
+def _check_finch(version: str) -> None:
+    if _numbers(version)[:2] != FINCH[:2] or _numbers(version) < FINCH:
+        wanted = ".".join(map(str, FINCH))
+        raise BackendUnavailableError(
+            f"Finch.jl {version} is not the version that pyfinch works with, ~{wanted}; run: {_add_finch()}"
+        )
 
 
 def _add_finch() -> str:
@@ -303,6 +308,8 @@ def _end_on_own_thread(juliacall: Any) -> None:
     if not session.own or library is None or not hasattr(library, "jl_atexit_hook"):
         return
     hook = library.jl_atexit_hook
+    if getattr(hook, "is_pyfinchs", False):  # a start was interrupted and taken up again
+        return
     owner = os.getpid()
 
     def on_thread(code: int) -> None:
@@ -311,4 +318,5 @@ def _end_on_own_thread(juliacall: Any) -> None:
         with contextlib.suppress(queue.Empty):
             _hand_over(session, lambda: hook(code), seconds=10)
 
+    on_thread.is_pyfinchs = True  # type: ignore[attr-defined]  # a mark on a function, which mypy knows nothing of
     library.jl_atexit_hook = on_thread

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pyfinch.algebra.dtypes import from_julia_name
-from pyfinch.algebra.errors import FormatError
 from pyfinch.backends.finchjl import session
 from pyfinch.backends.finchjl.kernels import translated_error
 from pyfinch.backends.finchjl.tensors import Kept, Views, row, spec
-from pyfinch.formats.format import FType
-from pyfinch.formats.levels import Dense, Element, Level, Pattern, SparseByteMap, SparseCOO, SparseList
+from pyfinch.formats.format import format
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.numbers import read_number
+from pyfinch.logic.nodes import Immediate
+from pyfinch.logic.text import parse
 
 __all__ = ["from_julia", "to_julia"]
 
@@ -42,12 +40,12 @@ def to_julia(tensor: Tensor) -> Any:
     3.0
     """
 
-    def run(bridge: Any) -> Any:
+    def run() -> Any:
         numbers, kept = row([tensor])
         given = np.array(numbers, np.int64)
         text = spec(tensor.ftype, tensor.fill_value)
         try:
-            return bridge.adopt(text, given.ctypes.data, len(given), kept)
+            return session.bridge().adopt(text, given.ctypes.data, len(given), kept)
         except Exception as error:
             raise translated_error(error, text) from error
 
@@ -74,49 +72,19 @@ def from_julia(value: Any) -> Tensor:
         If the value is no such tensor.
     """
 
-    def run(bridge: Any) -> Tensor:
+    def run() -> Tensor:
         try:
-            number, text, extents, numbers = bridge.export_tensor(value)
+            number, text, fill_text, extents, numbers = session.bridge().export_tensor(value)
         except Exception as error:
             raise translated_error(error, "export_tensor") from error
-        ftype, fill = _type_of(str(text))
         kept = Kept(int(number), session.dropped)
+        literal = parse(f"immediate({fill_text})")
+        assert isinstance(literal, Immediate)
+        fill = literal.value
+        ftype = format(str(text)).specify(fill.dtype, fill)
         shape = tuple(int(n) for n in extents)
         tensor = Views([int(n) for n in numbers], kept).tensor(ftype, shape, fill)
         tensor.validate()
         return tensor
 
     return session.call(run)
-
-
-def _type_of(text: str) -> tuple[FType, np.generic]:
-    """The ftype and fill of a type's text, the inverse of `spec`."""
-    levels: list[Level] = []
-    rest = text
-    while True:
-        name, _, inner = rest.partition("(")
-        inner = inner[:-1]
-        if name == "pattern":
-            fill: np.generic = np.False_
-            levels.append(Pattern())
-            break
-        if name == "element":
-            fill = read_number(inner)
-            levels.append(Element(fill, fill.dtype))
-            break
-        if name == "dense":
-            levels.append(Dense())
-            rest = inner
-            continue
-        rest, ptr, idx = (part.strip() for part in inner.rsplit(",", 2))
-        kinds = from_julia_name(ptr), from_julia_name(idx)
-        if name == "sparse_list":
-            levels.append(SparseList(*kinds))
-        elif name == "sparse_bytemap":
-            levels.append(SparseByteMap(*kinds))
-        elif name.startswith("sparse_coo["):
-            levels.append(SparseCOO(int(name[11:-1]), *kinds))
-        else:
-            raise FormatError(f"level {name!r} of Finch.jl has no counterpart here")
-    modes = sum(level.modes for level in levels)
-    return FType(tuple(levels), tuple(range(modes))), fill

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pyfinch.algebra.errors import BackendUnavailableError
+from pyfinch.backends.finchjl import session
 from pyfinch.cli import main
 
 HAS_JULIACALL = importlib.util.find_spec("juliacall") is not None
@@ -64,6 +66,33 @@ def test_an_executable_that_is_none(tmp_path: Path) -> None:
     backend, scheduler = attempt(PYTHON_JULIACALL_EXE=exe)
     assert f"PYTHON_JULIACALL_EXE is {exe!r}, which is no program. Run: unset PYTHON_JULIACALL_EXE" in backend
     assert scheduler.endswith("run: unset PYTHON_JULIACALL_EXE")
+
+
+def test_versions_that_are_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHON_JULIACALL_PROJECT", raising=False)
+    session._check_julia("1.10.0")
+    session._check_julia("1.11.1+0.x64")
+    session._check_julia("1.12.0-rc1")
+    with pytest.raises(BackendUnavailableError, match=r"Julia 1.9.4 is too old, Finch.jl needs 1.10; run: juliaup"):
+        session._check_julia("1.9.4")
+    session._check_finch("1.2.12")
+    session._check_finch("1.2.14")
+    for version in ("1.2.11", "1.3.0", "1.4.2", "0.6.32"):
+        with pytest.raises(
+            BackendUnavailableError, match=f"Finch.jl {version} is not the version.*~1.2.12; run: python"
+        ):
+            session._check_finch(version)
+    monkeypatch.setenv("PYTHON_JULIACALL_PROJECT", "mine")
+    with pytest.raises(BackendUnavailableError, match="run: julia --project=mine"):
+        session._check_finch("1.4.2")
+
+
+def test_offline_is_told_from_other_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHON_JULIACALL_EXE", raising=False)
+    resolving = subprocess.CalledProcessError(1, ["julia", "-e", "Pkg.resolve()"])
+    assert "could not be downloaded" in session._why_no_julia(resolving)
+    assert "connect to the internet once" in session._why_no_julia(OSError("Connection refused"))
+    assert "Julia did not start (no such thing)" in session._why_no_julia(RuntimeError("no such thing"))
 
 
 @pytest.mark.usefixtures("julia")

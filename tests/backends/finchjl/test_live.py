@@ -243,6 +243,21 @@ def test_indices_from_one_are_converted() -> None:
         )
 
 
+def test_dtypes_fills_and_levels_come_from_julia() -> None:
+    kinds = {
+        "Finch.Dense(Finch.SparseList(Finch.Element(1.5f0)))": ("dense(sparse_list(element(1.5, float32)", np.float32),
+        "Finch.SparseCOO{2}(Finch.Element(Int8(0)))": ("sparse_coo[2](element(0, int8)", np.int8),
+        "Finch.Dense(Finch.SparseByteMap(Finch.Element(0.0 + 1.0im)))": ("dense(sparse_bytemap(", np.complex128),
+        "Finch.Dense(Finch.Dense(Finch.Element(false)))": ("dense(dense(element(False, bool)", np.bool_),
+    }
+    for kind, (text, dtype) in kinds.items():
+        code = f"import Finch; Finch.Tensor({kind}, [1 0; 0 1; 1 1])"
+        A = from_julia(on_julia(lambda main, code=code: main.seval(code)))
+        assert A.dtype == dtype
+        assert str(A.format).startswith(text)
+        np.testing.assert_array_equal(A.todense(), np.array([[1, 0, 1], [0, 1, 1]], dtype))
+
+
 def test_julia_keeps_memory_alive_that_python_has_let_go() -> None:
     A = pf.asarray(np.arange(1.0, 50_001.0))
     x = to_julia(A)
@@ -346,6 +361,35 @@ def test_what_is_not_logic_is_refused() -> None:
         on_julia(sent)
 
 
+def test_long_expressions_cross_with_their_abbreviations() -> None:
+    A = csr()
+    x = pf.lazy(A)
+    for _ in range(9):
+        x = x + x * 0.5
+    expected = A.todense() * 1.5**9
+    np.testing.assert_allclose(pf.compute(x, backend="finchjl").todense(), expected)
+
+
+def test_compute_names_the_tensors_that_are_missing() -> None:
+    program, _ = program_of([pf.lazy(csr()) * 2])
+    with pytest.raises(pf.ScheduleError, match="the program reads T0, T1, for which no tensor was given"):
+        compute(program, {})
+
+
+def test_an_int32_value_that_does_not_fit_is_a_julia_error() -> None:
+    with pytest.raises(JuliaError, match="InexactError"):
+        on_julia(lambda main: translated(main))
+
+
+def translated(main: Any) -> None:
+    from pyfinch.backends.finchjl.kernels import translated_error
+
+    try:
+        main.seval("Int32(2.5)")
+    except Exception as error:
+        raise translated_error(error, "Int32(2.5)") from error
+
+
 def test_many_threads_take_turns() -> None:
     A = csr()
     results: list[Any] = [None] * 8
@@ -413,6 +457,23 @@ print(pf.compute(pf.lazy(x) + x, backend="finchjl").todense().tolist())
     assert done.returncode == 0
 
 
+def test_an_interrupted_start_is_taken_up_again() -> None:
+    code = """
+import os, signal, threading, numpy as np, pyfinch as pf
+x = pf.asarray(np.array([1.0, 2.0]))
+threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    pf.compute(pf.lazy(x) + x, backend="finchjl")
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+print(pf.compute(pf.lazy(x) + x, backend="finchjl").todense().tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert done.stdout.splitlines() == ["interrupted", "[2.0, 4.0]"], done.stderr
+    assert done.returncode == 0
+
+
 def test_juliacall_imported_before_is_used_from_its_thread() -> None:
     code = """
 import threading, juliacall, numpy as np, pyfinch as pf
@@ -452,6 +513,6 @@ def test_the_second_call_compiles_nothing() -> None:
 
 def test_the_example_in_the_docs_prints_what_it_says() -> None:
     text = (Path(__file__).parents[3] / "docs" / "finchjl.md").read_text()
-    code, said = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    code, said = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL).groups()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
     assert done.stdout == said

@@ -14,8 +14,8 @@ from pyfinch.backends.finchjl.backend import FinchExecutable
 from pyfinch.backends.finchjl.translate import translate
 from pyfinch.backends.steps import extent
 from pyfinch.difftest import SMALL, Case, random_case
+from pyfinch.difftest.case import store
 from pyfinch.difftest.run import compare, wanted
-from pyfinch.formats.convert import build
 from pyfinch.formats.format import Format
 from pyfinch.formats.levels import Dense
 from pyfinch.formats.tensor import Tensor
@@ -27,10 +27,7 @@ from pyfinch.loops.text import bindings_of, parse, to_text
 def stored(array: Any, like: Any, fill: Any) -> Tensor:
     """An array in storage order as a tensor of a type."""
     is_dense = all(isinstance(level, Dense) for level in like.levels[:-1])
-    kept = np.ones(array.shape, np.bool_) if is_dense else np.asarray(array != fill if fill == fill else array == array)
-    coords = np.argwhere(kept).T.reshape(array.ndim, int(kept.sum())).astype(np.int64)
-    fmt = Format(like.levels, tuple(range(array.ndim)))
-    return build(array.shape, coords, array[kept], fmt, fill, in_order_of=fmt.mode_order)
+    return store(array, Format(like.levels, tuple(range(array.ndim))), fill, keep_unlike=None if is_dense else fill)
 
 
 def sized(program: LoopNode, shape: tuple[int, ...]) -> LoopNode:

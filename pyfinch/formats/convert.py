@@ -215,7 +215,7 @@ def build(
         order = _sorting(slots, tuple(shape[mode] for mode in format.mode_order))
         if order is not None:
             slots, values = [slot[order] for slot in slots], values[order]
-    return _assemble(shape, slots, values, format, fill)
+    return _assemble(shape, slots, values, format, as_scalar(fill, values.dtype))
 
 
 def _sorting(slots: list[NDArray[Any]], dims: tuple[int, ...]) -> NDArray[np.intp] | None:

@@ -277,3 +277,10 @@ def test_new_indices_are_int32_where_they_fit():
 def test_errors_share_a_root():
     for error in (FormatError, ShapeError, DTypeError, IndexBoundsError):
         assert issubclass(error, PyFinchError)
+
+
+def test_a_built_tensors_fill_is_a_scalar_of_its_dtype() -> None:
+    from pyfinch.formats.convert import build
+
+    tensor = build((3,), np.array([[1]]), np.ones(1, np.float32), format("sparse_vector"), 0)
+    assert isinstance(tensor.fill_value, np.float32)

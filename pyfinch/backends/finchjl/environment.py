@@ -75,7 +75,7 @@ def warmup() -> None:
 
 def _example() -> tuple[FinchExecutable, dict[str, Tensor]]:
     """A sparse matrix times itself."""
-    eye = build((3, 3), np.array([[0, 1, 2]] * 2), np.ones(3), format("csr"), np.float64(0))
+    eye = build((3, 3), np.array([[0, 1, 2]] * 2), np.ones(3), format("csr"), 0.0)
     over = ("field(k), field(i)", "field(j), field(k)")
     left, right = (f"relabel(table(deferred(T, `csr`), field(j), field(i)), {fields})" for fields in over)
     total = f"aggregate(immediate(+), immediate(0.0), mapjoin(immediate(*), {left}, {right}), field(k))"

@@ -440,6 +440,7 @@ def test_a_forked_child_gets_an_error_and_the_parent_goes_on() -> None:
 def test_an_interrupt_ends_the_wait_and_later_calls_work() -> None:
     code = """
 import os, signal, threading, time, numpy as np, pyfinch as pf
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pyfinch.backends.finchjl import on_julia
 x = pf.asarray(np.array([1.0, 2.0]))
 pf.compute(pf.lazy(x) + x, backend="finchjl")
@@ -460,6 +461,7 @@ print(pf.compute(pf.lazy(x) + x, backend="finchjl").todense().tolist())
 def test_an_interrupted_start_is_taken_up_again() -> None:
     code = """
 import os, signal, threading, numpy as np, pyfinch as pf
+signal.signal(signal.SIGINT, signal.default_int_handler)
 x = pf.asarray(np.array([1.0, 2.0]))
 threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:

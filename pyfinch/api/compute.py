@@ -11,9 +11,11 @@ from pyfinch.algebra.carriers import ValueOperator
 from pyfinch.algebra.term import postorder, preorder
 from pyfinch.api.lazy import LazyTensor
 from pyfinch.api.tensor import Tensor
+from pyfinch.backends.adaptive import Adaptive
 from pyfinch.backends.base import BrokenPromise, Executable, Scheduled, get_backend, get_scheduler
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Element
+from pyfinch.formats.statistics import Bins
 from pyfinch.formats.tensor import Tensor as StorageTensor
 from pyfinch.logic.nodes import (
     Alias,
@@ -74,7 +76,7 @@ def _is_special(value: Any) -> bool:
 
 _ready: dict[tuple[Any, ...], Ready] = {}
 # A plan is the same for every backend.
-_scheduled: dict[tuple[Plan, str], Scheduled] = {}
+_scheduled: dict[tuple[Plan, str, Any], Scheduled] = {}
 _lock = threading.Lock()
 
 
@@ -151,10 +153,15 @@ def prepare(
     key = (program, orders, chosen.name, name)
     ready = _ready.get(key)
     if ready is None:
-        scheduled = _scheduled.get((program, name))
-        if scheduled is None:
-            scheduled = _scheduled[program, name] = schedule(program)
-        executable = chosen.compile(scheduled)
+
+        def cached(program: Plan, statistics: dict[str, Bins] | None) -> Scheduled:
+            known = program, name, None if statistics is None else tuple(statistics.items())
+            scheduled = _scheduled.get(known)
+            if scheduled is None:
+                scheduled = _scheduled[known] = schedule(program, statistics)
+            return scheduled
+
+        executable = Adaptive(program, chosen, cached)
         ready = Ready(executable, tuple(f"T{k}" for k in range(len(deferred))), orders)
         with _lock:
             ready = _ready.setdefault(key, ready)

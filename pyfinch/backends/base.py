@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
 from pyfinch.algebra.errors import BackendUnavailableError
+from pyfinch.formats.statistics import Bins
 from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.nodes import Plan
 
@@ -36,10 +37,14 @@ class BrokenPromise(Exception):  # noqa: N818 - not an error: the program is bui
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A scheduled plan: its tables are types, each query carries a format."""
+    """A scheduled plan: its tables are types, each query carries a format.
+
+    ``adapts`` says whether other statistics of the operands may give another plan.
+    """
 
     plan: Plan
     scheduler: str
+    adapts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,8 @@ class Backend(Protocol):
 class Scheduler(Protocol):
     """From a program to a plan that a backend can run."""
 
-    def __call__(self, program: Plan) -> Scheduled:
-        """Schedule."""
+    def __call__(self, program: Plan, statistics: Mapping[str, Bins] | None = None, /) -> Scheduled:
+        """Schedule, for operands of some statistics (by the names of the deferred tables) or of any."""
 
 
 _backends: dict[str, Callable[[], Backend]] = {}
@@ -109,7 +114,7 @@ class _Switch:
 
 
 _backend = _Switch("backend", "PYFINCH_BACKEND", "numba")
-_scheduler = _Switch("scheduler", "PYFINCH_SCHEDULER", "default")
+_scheduler = _Switch("scheduler", "PYFINCH_SCHEDULER", "auto")
 
 
 class _Use:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from pyfinch.algebra.term import postorder
@@ -28,9 +28,10 @@ from pyfinch.schedule.push_fields import push_expression
 __all__ = ["loop_order", "preferred_order", "set_loop_order"]
 
 Preferred = Mapping[Alias, Fields]
+Choice = Callable[[Query], Query]
 
 
-def set_loop_order(plan: Plan, preferred: Preferred | None = None) -> Plan:
+def set_loop_order(plan: Plan, preferred: Preferred | None = None, choose: Choice | None = None) -> Plan:
     """Fix a total order of loops for each query, by the storage orders of what it reads.
 
     In: ``query(ALIAS, e)``, ``e`` a pointwise expression in a ``reorder`` or an aggregate of one, a table,
@@ -46,6 +47,9 @@ def set_loop_order(plan: Plan, preferred: Preferred | None = None) -> Plan:
     preferred
         For an alias, the order of loops to take wherever the storage orders leave a choice. By default it
         is the order of the fields of the result as the program has it.
+    choose
+        Given each query as it would be, it gives the query as it is to be: with the same result fields in the
+        same order, the loops in any order.
 
     Examples
     --------
@@ -57,24 +61,26 @@ def set_loop_order(plan: Plan, preferred: Preferred | None = None) -> Plan:
     >>> [idx.name for idx in set_loop_order(plan).bodies[0].rhs.arg.idxs]
     ['j', 'k', 'i']
     """
-    return _set_orders(plan, {}, preferred or {}, Names(plan))
+    return _set_orders(plan, {}, preferred or {}, choose or (lambda query: query), Names(plan))
 
 
-def _set_orders(plan: Plan, views: dict[LogicNode, LogicNode], preferred: Preferred, names: Names) -> Plan:
+def _set_orders(
+    plan: Plan, views: dict[LogicNode, LogicNode], preferred: Preferred, choose: Choice, names: Names
+) -> Plan:
     bodies: list[LogicNode] = []
     for statement in plan.bodies:
         match statement:
             case Plan():
-                bodies.append(_set_orders(statement, views, preferred, names))
+                bodies.append(_set_orders(statement, views, preferred, choose, names))
             case Query(lhs, Reformat(tensor, Alias() as source)):
-                bodies.append(Query(lhs, Reformat(tensor, views.get(source, source))))
+                bodies.append(choose(Query(lhs, Reformat(tensor, views.get(source, source)))))
             case Query(lhs, Reformat(tensor, rhs)):
                 source = names.alias()
-                inner = _set_orders(Plan((Query(source, rhs),)), views, preferred, names)
+                inner = _set_orders(Plan((Query(source, rhs),)), views, preferred, choose, names)
                 view = views.get(source, source)
-                bodies.append(Plan((*inner.bodies, Query(lhs, Reformat(tensor, view)))))
+                bodies.append(Plan((*inner.bodies, choose(Query(lhs, Reformat(tensor, view))))))
             case Query():
-                bodies.append(_set_order(statement, views, preferred))
+                bodies.append(_set_order(statement, views, preferred, choose))
             case Produces():
                 bodies.append(Rewrite(Postwalk(views.get))(statement))
             case _:
@@ -82,23 +88,23 @@ def _set_orders(plan: Plan, views: dict[LogicNode, LogicNode], preferred: Prefer
     return Plan(tuple(bodies))
 
 
-def _set_order(query: Query, views: dict[LogicNode, LogicNode], preferred: Preferred) -> Query:
+def _set_order(query: Query, views: dict[LogicNode, LogicNode], preferred: Preferred, choose: Choice) -> Query:
     """One query; notes in ``views`` how its users read what it stores."""
     lhs = query.lhs
     if isinstance(query.rhs, Table):
-        return query
+        return choose(query)
     old = fields(query.rhs)
     rhs = push_expression(Rewrite(Postwalk(views.get))(query.rhs))
     made: LogicNode
     match rhs:
         case Reorder(Relabel(Alias(), _), _):
-            return Query(lhs, rhs)
+            return choose(Query(lhs, rhs))
         case Aggregate(op, init, arg, idxs):
             made = Aggregate(op, init, Reorder(arg, loop_order(arg, preferred.get(lhs))), idxs)
         case _:
             made = Reorder(rhs, loop_order(rhs, preferred.get(lhs)))
     views[lhs] = Reorder(Relabel(lhs, fields(made)), old)
-    return Query(lhs, made)
+    return choose(Query(lhs, made))
 
 
 def loop_order(expr: LogicNode, preferred: Sequence[Field] | None = None) -> Fields:

@@ -36,7 +36,7 @@ from pyfinch.logic.nodes import (
     Table,
 )
 
-__all__ = ["Rep", "Trait", "infer"]
+__all__ = ["Rep", "Trait", "infer", "infer_parts"]
 
 
 class Trait(Enum):
@@ -87,8 +87,15 @@ def infer(expr: LogicNode, known: Mapping[Alias, Rep]) -> Rep:
     ScheduleError
         If the type of a tensor is not known, or the expression is not one.
     """
-    reps: dict[Term, Rep] = {}
+    return replace(_of(expr, infer_parts(expr, known)), partial=False)
+
+
+def infer_parts(expr: LogicNode, known: Mapping[Alias, Rep], reps: dict[Term, Rep] | None = None) -> dict[Term, Rep]:
+    """The structure of each part of an expression; ``reps`` holds what is known of parts, and is added to."""
+    reps = {} if reps is None else reps
     for term in postorder(expr):
+        if term in reps:
+            continue
         match term:
             case Alias():
                 if term in known:
@@ -109,7 +116,9 @@ def infer(expr: LogicNode, known: Mapping[Alias, Rep]) -> Rep:
                 reps[term] = _reformat(target, _of(arg, reps), arg)
             case Reformat(_, arg):
                 reps[term] = _of(arg, reps)
-    return replace(_of(expr, reps), partial=False)
+            case Immediate(np.generic()) | Deferred(_, np.dtype()):
+                reps[term] = _of(term, reps)
+    return reps
 
 
 def _of(node: LogicNode, reps: Mapping[Term, Rep]) -> Rep:

@@ -8,7 +8,10 @@ from typing import Any
 from pyfinch.algebra.errors import PyFinchError
 from pyfinch.api.compute import prepare, program_of
 from pyfinch.api.lazy import LazyTensor
+from pyfinch.backends.base import get_scheduler
+from pyfinch.formats.statistics import statistics
 from pyfinch.lowering import lower_plan
+from pyfinch.schedule.auto import trace_auto
 from pyfinch.schedule.pipeline import schedule_trace
 
 __all__ = ["Explanation", "explain"]
@@ -21,7 +24,10 @@ class Explanation:
     Attributes
     ----------
     passes : list of (str, Plan)
-        Each pass of the default scheduler and the Logic program after it; the first entry is the program.
+        Each pass of the scheduler and the Logic program after it; the first entry is the program. For a
+        scheduler outside of pyfinch, the program and its plan.
+    decisions : str
+        What the auto scheduler chose by estimated cost, in words: nested sums, and orders of loops.
     loops : str
         The loop programs that run, one after another.
     source : str
@@ -29,12 +35,14 @@ class Explanation:
     """
 
     passes: list[tuple[str, Any]]
+    decisions: str
     loops: str
     source: str
 
     def __str__(self) -> str:
         parts = [f"== {name}\n{plan}" for name, plan in self.passes]
-        return "\n\n".join([f"== loops\n{self.loops}", f"== source\n{self.source}", *parts])
+        heads = [f"== {name}\n{getattr(self, name)}" for name in ("decisions", "loops", "source")]
+        return "\n\n".join([*heads, *parts])
 
 
 def explain(x: LazyTensor) -> Explanation:
@@ -71,7 +79,19 @@ def explain(x: LazyTensor) -> Explanation:
     """
     if not isinstance(x, LazyTensor):
         raise PyFinchError(f"explain needs a lazy tensor, got {type(x).__name__}; pyfinch.lazy(x) makes one")
-    passes = schedule_trace(program_of([x])[0])
+    ready, names = prepare([x])
+    tensors = {name: x.operands[old] for name, old in zip(ready.names, names, strict=True)}
+    program = program_of([x])[0]
+    scheduler, schedule = get_scheduler()
+    decisions = ""
+    match scheduler:
+        case "auto":
+            traced = trace_auto(program, {name: statistics(tensor) for name, tensor in tensors.items()})
+            passes, decisions = traced.passes, "\n".join(traced.notes)
+        case "default":
+            passes = schedule_trace(program)
+        case _:
+            passes = [("program", program), (scheduler, schedule(program).plan)]
     plan: Any = passes[-1][1]
     loops = []
     for step in lower_plan(plan).steps:
@@ -82,4 +102,5 @@ def explain(x: LazyTensor) -> Explanation:
                 loops.append(f"# {step.result} is {step.operands[0]}")
             case _:
                 loops.append(str(step.program))
-    return Explanation(passes, "\n\n".join(loops), prepare([x])[0].executable.source)
+    executable: Any = ready.executable
+    return Explanation(passes, decisions, "\n\n".join(loops), executable.chosen(tensors).source)

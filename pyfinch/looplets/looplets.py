@@ -93,7 +93,8 @@ class Stepper:
     """Spikes one after another, in order of coordinate, and fill after the last.
 
     Entries ``start`` up to ``stop`` are visited; the array named ``indices`` holds their coordinates. Where
-    ``grouped``, neighbouring entries share a coordinate and make one spike.
+    ``grouped``, neighbouring entries share a coordinate and make one spike. Where ``table`` is given it names an
+    array that says of each coordinate whether there is an entry; the entries are in no order then.
     """
 
     start: str
@@ -101,6 +102,7 @@ class Stepper:
     indices: str
     body: Spike
     grouped: bool = False
+    table: str | None = None
 
     def coordinate(self, p: str) -> str:
         """The coordinate of entry ``p``."""

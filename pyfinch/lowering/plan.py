@@ -45,11 +45,13 @@ from pyfinch.loops.nodes import (
     Yield,
     accesses,
 )
-from pyfinch.loops.simplify import as_dtype, dtype_of
+from pyfinch.loops.simplify import Context, Formula, as_dtype, dtype_of, fill_of, substitute, support
 from pyfinch.lowering.expressions import Expressions
 from pyfinch.lowering.storage import result_type, workspace_type
 
 __all__ = ["LoopPlan", "Step", "lower_plan"]
+
+_DEEPER = 1 << 20  # a place where no tables are entered
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,7 @@ class _Query:
         self.fmt = fmt
         self.sort = sort
         self.given: dict[str, tuple[int, int]] = {}
+        self.tables: dict[int, dict[Access, Variable]] = {}
         self.bound: set[LoopNode] = set()
         self.expressions = Expressions(types, same, wide)
 
@@ -187,7 +190,10 @@ class _Query:
         if share is not None:
             return share
         value = self.expressions.lower(arg, order)
-        return self.kernel(lhs, value, op, init, order, out)
+        dtype = self.fmt.dtype or (dtype_of(value) if init is None else dtype_of(init))
+        start = as_dtype(self.expressions.fill(value) if init is None else init, dtype)
+        value = self.with_tables(value, op, start, order)
+        return self.kernel(lhs, value, start, op, order, out)
 
     def share(self, lhs: Alias, rhs: LogicNode, order: tuple[Field, ...], op: Operator) -> Step | None:
         """A query that copies an operand: shared as it stands, or with its storage order changed."""
@@ -215,18 +221,19 @@ class _Query:
         self,
         lhs: Alias,
         value: LoopNode,
+        start: LoopNode,
         op: Operator,
-        init: LoopNode | None,
         order: tuple[Field, ...],
         out: tuple[Field, ...],
     ) -> Step:
         expressions = self.expressions
         self.bound = {idx for access in accesses(value) for idx in access.idxs}
-        fill = expressions.fill(value)
-        dtype = self.fmt.dtype or (dtype_of(value) if init is None else dtype_of(init))
-        start = as_dtype(fill if init is None else init, dtype)
+        self.bound.update(idx for fills in self.tables.values() for access in fills for idx in access.idxs)
         ftype = result_type(
-            self.fmt, dtype, start.value if isinstance(start, Literal) else None, expressions.index_types_of(out)
+            self.fmt,
+            dtype_of(start),
+            start.value if isinstance(start, Literal) else None,
+            expressions.index_types_of(out),
         )
         scattered = _scattered(order, out)
         shape = tuple(self.extent(field) for field in out)
@@ -258,8 +265,51 @@ class _Query:
     def extent(self, field: Field) -> int | tuple[int, int]:
         return self.expressions.extent(field)
 
-    def loops(self, body: LoopNode, order: tuple[Field, ...]) -> LoopNode:
-        for field in reversed(order):
+    def with_tables(self, value: LoopNode, op: Operator, start: LoopNode, order: tuple[Field, ...]) -> LoopNode:
+        """Read fibers that an inner loop would go over again and again, beside others, from tables.
+
+        Such a fiber is entered into a workspace once, inside of the loops that it depends on, and then looked up at
+        the coordinates of the others: a mask's row, in a product of sparse matrices. ``tables`` holds the accesses
+        that are entered, by how many loops are outside of that.
+        """
+        indices = self.indices(order)
+        sparse = [a for a in accesses(value) if a.idxs and _lists_last(a) and set(a.idxs) <= set(indices)]
+        if len(sparse) < 2:
+            return value
+        keys: dict[LoopNode, object] = {access: access for access in sparse}
+        result = Variable("R", dtype_of(start))
+        needed = _needed(support(Assign(Access(result, ()), op, value), keys, Context({result: start})))
+        found: dict[LoopNode, LoopNode] = {}
+        for access in sparse:
+            last = indices.index(access.idxs[-1])
+            depth = max([indices.index(idx) + 1 for idx in access.idxs[:-1]], default=0)
+            between = set(indices[depth:last])
+            others = [other for other in sparse if other is not access and other.idxs[-1] is access.idxs[-1]]
+            varies = any(other in needed and other not in found and between & set(other.idxs) for other in others)
+            if depth and varies and access in needed:
+                name = "M" if not found else f"M{len(found)}"
+                table = Variable(name, workspace_type(dtype_of(access), fill_of(access.tensor)))
+                found[access] = Access(table, access.idxs[-1:])
+                self.tables.setdefault(depth, {})[access] = table
+        return substitute(value, found, Context({})) if found else value
+
+    def entered(self, depth: int, body: LoopNode) -> LoopNode:
+        """A body inside of so many loops, after the tables that are entered there."""
+        parts: list[LoopNode] = []
+        for access, table in self.tables.get(depth, {}).items():
+            lhs = Access(table, access.idxs[-1:])
+            index = access.idxs[-1]
+            assert isinstance(index, Index)
+            parts += [
+                Declare(table, fill_of(access.tensor)),
+                Loop(index, None, Assign(lhs, operator("overwrite"), access)),
+                Freeze(table),
+            ]
+        return Block((*parts, *(body.bodies if isinstance(body, Block) else (body,)))) if parts else body
+
+    def loops(self, body: LoopNode, order: tuple[Field, ...], outside: int = 0) -> LoopNode:
+        for depth, field in reversed(list(enumerate(order, outside))):
+            body = self.entered(depth + 1, body)
             place, index = self.extent(field), self.expressions.index(field)
             size: LoopNode | None = None
             if isinstance(place, int):
@@ -283,11 +333,13 @@ class _Query:
         prefix = order[: len(out) - 1]
         (last,) = self.indices(out[-1:])
         workspace = Variable("W", workspace_type(ftype.dtype, start))
-        scatter = self.loops(Assign(Access(workspace, (last,)), op, value), order[len(prefix) :])
+        scatter = self.loops(Assign(Access(workspace, (last,)), op, value), order[len(prefix) :], len(prefix))
         flush = Assign(
             Access(Variable("R", ftype), self.indices(out)), operator("overwrite"), Access(workspace, (last,))
         )
-        body: LoopNode = Block((Declare(workspace, start), scatter, Freeze(workspace), self.loops(flush, out[-1:])))
+        body: LoopNode = Block(
+            (Declare(workspace, start), scatter, Freeze(workspace), self.loops(flush, out[-1:], _DEEPER))
+        )
         return self.loops(body, prefix)
 
     def accumulate(
@@ -307,6 +359,23 @@ class _Query:
         body = self.loops(Assign(lhs_access, operator("overwrite"), as_dtype(value, ftype.dtype)), order)
         program = _program(Variable("R", loose), start, body)
         return self.step("accumulate", lhs, ftype, program, shape, op)
+
+
+def _lists_last(access: Access) -> bool:
+    """Whether the last slot of a tensor is listed: of each fiber only some coordinates are stored."""
+    ftype = access.tensor.type
+    return isinstance(ftype, FType) and ftype.levels[-2].appends
+
+
+def _needed(formula: Formula) -> tuple[object, ...]:
+    """The operands without which nothing happens."""
+    match formula:
+        case ("and", parts):
+            return tuple(parts)
+        case ("or", _) | bool():
+            return ()
+        case key:
+            return (key,)
 
 
 def _scattered(order: tuple[Field, ...], out: tuple[Field, ...]) -> tuple[Field, ...]:

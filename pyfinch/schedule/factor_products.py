@@ -11,6 +11,7 @@ import numpy as np
 
 from pyfinch.algebra.operator import Operator
 from pyfinch.algebra.operators import get as operator
+from pyfinch.algebra.term import postorder
 from pyfinch.logic.nodes import Aggregate, Field, Immediate, LogicNode, MapJoin, Plan, Produces, Query, Reorder, fields
 from pyfinch.logic.rewrite import Prewalk, Rewrite
 from pyfinch.schedule.common import statements
@@ -96,6 +97,11 @@ class _Factoring:
             return None
         self.sizes.used = True
         made = search.expression()
+        sums = " ".join(idx.name for idx in product.sums)
+        self.sizes.notes.append(
+            f"sum over {sums} of a product of {len(search.all)}: {len(search.chosen)} nested sums, "
+            f"estimated cost {search.cost:.3g}"
+        )
         for part in search.parts:
             self.made.add(part)
         old = fields(node)
@@ -162,6 +168,8 @@ def _apart(idxs: Sequence[Field], sums: Sequence[Field]) -> bool:
 
 def _is_same(other: LogicNode, init: Immediate) -> bool:
     """Whether a number is the initial value, in whatever dtype."""
+    while isinstance(other, Reorder):
+        other = other.arg
     return isinstance(other, Immediate) and isinstance(other.value, np.generic) and bool(other.value == init.value)
 
 
@@ -223,9 +231,7 @@ def _is_semiring(add: Operator, start: Any, multiply: Any) -> bool:
     folds = isinstance(multiply, Operator) and all(
         op.associative and op.commutative and op.arity == -1 for op in (add, multiply)
     )
-    return (
-        folds and multiply.distributes_over(add) and add.is_identity(start) and bool(multiply.is_annihilator(start))
-    )
+    return folds and multiply.distributes_over(add) and add.is_identity(start) and bool(multiply.is_annihilator(start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +258,8 @@ class _Search:
         ]
         self.known: dict[tuple[Places, Idxs], _Part | None] = {}
         self.parts: list[LogicNode] = []
+        self.cost = 0.0
+        self.chosen: set[Aggregate] = set()
 
     def operands(self, node: LogicNode) -> list[Operand]:
         """What a factor brings into a join: it drives only if its fill makes the product the sum's initial value."""
@@ -272,6 +280,8 @@ class _Search:
         """The product as it is to be computed."""
         best = self.best(frozenset(range(len(self.all))), frozenset(self.product.sums), final=True)
         assert best is not None
+        self.cost = best.cost
+        self.chosen = {term for term in postorder(best.expr) if isinstance(term, Aggregate) and term in self.parts}
         return best.expr
 
     def best(self, places: Places, sums: Idxs, final: bool = False) -> _Part | None:

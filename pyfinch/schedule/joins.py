@@ -17,10 +17,12 @@ from pyfinch.schedule.sizes import Size, Sizes, decides
 
 __all__ = ["Join", "Operand", "operands_of"]
 
-# In steps of a plain loop, from measurements: a step of a merge of several lists; moving one entry of a sparse or a
+# In steps of a plain loop, from measurements: a step of a merge of several lists, and of a list whose entries are looked
+# up in a table; moving one entry of a sparse or a
 # dense operand into another storage order; adding to a workspace, and bringing one of its entries in order;
 # appending a coordinate that is sorted later; writing one entry of an intermediate result.
 MERGE = 2.0
+LOOKUP = 1.5
 COPY_SPARSE = 8.0
 COPY_DENSE = 2.0
 SCATTER = 1.5
@@ -99,7 +101,7 @@ def chains_of(expr: LogicNode, sizes: Sizes) -> tuple[Chain, ...]:
                 order = tuple(reversed(stored))
             case _:
                 continue
-        size = sizes.of(term)  # type: ignore[arg-type]
+        size = sizes.of(term)
         cost = size.entries * (COPY_SPARSE if size.sparse else COPY_DENSE)
         chains[order] = max(cost, chains.get(order, 0.0))
     return tuple([Chain(order, cost) for order, cost in chains.items() if len(order) > 1])
@@ -129,10 +131,15 @@ class Join:
             for idx, extent in operand.size.extents.items():
                 self.extents[idx] = max(extent, self.extents.get(idx, 1.0))
 
-    def step(self, bound: frozenset[Field], idx: Field) -> tuple[float, float]:
-        """Steps that the loop over a field takes inside of loops over others, and how many coordinates it visits."""
+    def step(self, bound: frozenset[Field], idx: Field, last: Field | None) -> tuple[float, float]:
+        """Steps that the loop over a field takes inside of loops over others, and how many coordinates it visits.
+
+        ``last`` is the loop right outside. An operand that does not depend on it, while another driver does, is
+        looked up in a table (`lowering`) and takes no steps.
+        """
         extent = self.extents.get(idx, 1.0)
         lengths: list[float] = []
+        looked_up: list[float] = []
         visited = extent
         for operand in self.operands:
             size = operand.size
@@ -144,7 +151,12 @@ class Join:
                 length = after / before if before else 0.0
                 visited *= min(length / size.extents[idx], 1.0) if size.extents[idx] else 0.0
                 if operand.drives_at(bound, idx):
-                    lengths.append(length)
+                    own = bound.intersection(size.idxs)
+                    is_held = bool(own) and last not in own and len(own) == len(size.idxs) - 1
+                    (looked_up if is_held else lengths).append(length)
+        if looked_up and lengths:
+            return (LOOKUP if len(lengths) == 1 else MERGE) * sum(lengths), visited
+        lengths += looked_up
         if not lengths:
             return extent, visited
         return (lengths[0] if len(lengths) == 1 else MERGE * sum(lengths)), visited
@@ -188,11 +200,13 @@ class Join:
         bound: frozenset[Field] = frozenset()
         copied: frozenset[Chain] = frozenset()
         visits, total, inner = 1.0, 0.0, 1.0
+        last: Field | None = None
         for idx in order:
             late = self.copies(bound, idx, copied)
             total += sum(chain.copy for chain in late)
             copied = copied.union(late)
-            steps, share = self.step(bound, idx)
+            steps, share = self.step(bound, idx, last)
+            last = idx
             inner = visits * steps
             visits *= share
             total += inner
@@ -217,7 +231,7 @@ class Join:
             for idx in left:
                 if idx in wait and wait[0] is not idx:
                     continue
-                steps, share = self.step(bound, idx)
+                steps, share = self.step(bound, idx, order[-1] if order else None)
                 late = self.copies(bound, idx, copied)
                 price = visits * steps + sum(chain.copy for chain in late)
                 if best is None or price < best[0]:
@@ -263,7 +277,7 @@ class Join:
                 if idx in bound or (idx in fixed and idx is not waiting):
                     continue
                 late = self.copies(bound, idx, copied)
-                steps, share = self.step(bound, idx)
+                steps, share = self.step(bound, idx, order[-1] if order else None)
                 sofar = total + visits * steps + sum(chain.copy for chain in late)
                 if sofar < limit:
                     branches.append(((*order, idx), visits * share, sofar, visits * steps, copied.union(late)))

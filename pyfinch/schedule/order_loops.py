@@ -62,7 +62,16 @@ def _order(query: Query, arg: LogicNode, sizes: Sizes, counts_fill: bool) -> Fie
     if join.is_plain(start):
         return loops
     sizes.used = True
-    return tuple(reversed(join.best(start, kept, _GAIN)))
+    best = join.best(start, kept, _GAIN)
+    sizes.notes.append(
+        f"{query.lhs.name}: loops {_names(best)}, estimated cost {join.cost(best):.3g}"
+        + ("" if best == start else f"; {join.cost(start):.3g} for {_names(start)}, as stored")
+    )
+    return tuple(reversed(best))
+
+
+def _names(order: Fields) -> str:
+    return " ".join(idx.name for idx in order)
 
 
 def _skips_fill(op: Immediate, init: LogicNode, arg: LogicNode, sizes: Sizes) -> bool:

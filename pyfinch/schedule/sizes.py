@@ -92,12 +92,13 @@ def _any(entries: float, space: float, draws: float) -> float:
 class Sizes:
     """The sizes of all that a program reads and binds.
 
-    ``used`` says whether any statistics were asked for.
+    ``used`` says whether any statistics were asked for; ``notes`` says in words what was decided by them.
     """
 
     def __init__(self, statistics: Mapping[str, Bins] | None = None) -> None:
         self.statistics = statistics
         self.used = False
+        self.notes: list[str] = []
         self.reps: dict[Alias, Rep] = {}
         self.bound: dict[Alias, Size] = {}
         self._parts: dict[Term, Rep] = {}

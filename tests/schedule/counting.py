@@ -22,13 +22,11 @@ __all__ = ["iterations"]
 class _Count(ast.NodeTransformer):
     """Adds one to a global count at the start of each loop's body, and drops casts of subscripts."""
 
-    def loop(self, node: Any) -> ast.AST:
-        self.generic_visit(node)
-        node.body.insert(0, ast.parse("_iterations_[0] += 1").body[0])
+    def visit(self, node: Any) -> Any:
+        node = super().visit(node)
+        if isinstance(node, ast.For | ast.While):
+            node.body.insert(0, ast.parse("_iterations_[0] += 1").body[0])
         return node
-
-    visit_For = loop
-    visit_While = loop
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

@@ -24,6 +24,7 @@ __all__ = [
     "close_slot",
     "consume",
     "declare",
+    "drop",
     "finish_root",
     "freeze",
     "mark",
@@ -79,9 +80,10 @@ def declare(lowerer: Lowerer, written: Written, scope: Scope) -> None:
 
 
 def freeze(lowerer: Lowerer, written: Written, scope: Scope) -> None:
-    """Bring a workspace's touched coordinates in order; from here on it is read."""
+    """Bring a workspace's touched coordinates in order, if that matters; from here on it is read."""
     name = written.var.name
-    lowerer.out.line(f"sort_touched({name}_idx0, {written.counters[0]}, {name}_words, {name}_summary)")
+    if not written.table:
+        lowerer.out.line(f"sort_touched({name}_idx0, {written.counters[0]}, {name}_words, {name}_summary)")
     for access in written.accesses:
         scope.writes.pop(access, None)
         scope.reads[access] = lowerer.root(access)
@@ -92,7 +94,8 @@ def unfurl(lowerer: Lowerer, fiber: Fiber) -> Lookup | Stepper:
     for written in lowerer.written.values():
         if written.workspace and written.var.name == fiber.tensor:
             tail = Spike(lambda p, end, i: fiber.down(i))
-            return Stepper("0", written.counters[0], f"{fiber.tensor}_idx0", tail)
+            table = f"{fiber.tensor}_tbl0" if written.table else None
+            return Stepper("0", written.counters[0], f"{fiber.tensor}_idx0", tail, table=table)
     return lowerer.level(fiber).unfurl(fiber, lowerer.out)
 
 
@@ -109,10 +112,20 @@ def consume(lowerer: Lowerer, fiber: Fiber, coord: str) -> None:
 def clean(lowerer: Lowerer, fiber: Fiber, stop: str) -> None:
     """Clean a workspace behind a loop that does not visit each of its entries."""
     if _is_workspace(lowerer, fiber):
-        out = lowerer.out
-        at = out.fresh("p")
-        with out.block(f"for {at} in range(0, {stop}):"):
-            out.line(f"{fiber.tensor}_tbl0[uintp({fiber.tensor}_idx0[uintp({at})])] = False")
+        _clean(lowerer, fiber.tensor, stop)
+
+
+def drop(lowerer: Lowerer, written: Written) -> None:
+    """Clean a workspace that was read as a table, behind the statements that read it."""
+    if written.table:
+        _clean(lowerer, written.var.name, written.counters[0])
+
+
+def _clean(lowerer: Lowerer, name: str, stop: str) -> None:
+    out = lowerer.out
+    at = out.fresh("p")
+    with out.block(f"for {at} in range(0, {stop}):"):
+        out.line(f"{name}_tbl0[uintp({name}_idx0[uintp({at})])] = False")
 
 
 # ------------------------------------------------------------------------------------------------- the result

@@ -127,6 +127,25 @@ def _check_writes(result: Variable, body: LoopNode) -> None:
                 raise ScheduleError(f"a workspace is a byte map over one mode; {term.tensor.name} is {ftype}")
 
 
+def _tables(body: LoopNode) -> set[Variable]:
+    """The workspaces that are read inside of loops over other indices than their own."""
+    found = set()
+    for block in postorder(body):
+        if isinstance(block, Block):
+            declared = {term.tensor for term in block.bodies if isinstance(term, Declare)}
+            for loop in block.bodies:
+                if isinstance(loop, Loop):
+                    reads = {
+                        term.tensor
+                        for assign in postorder(loop)
+                        if isinstance(assign, Assign)
+                        for term in postorder(assign.rhs)
+                        if isinstance(term, Access) and term.tensor in declared and loop.index not in term.idxs
+                    }
+                    found |= reads
+    return found
+
+
 def buffer_name(tensor: str, buffer: str, level: int) -> str:
     """The argument for a level's buffer: ``A_ptr1``, ``A_idx1``, ``A_idx0_1`` (coordinate 0 of level 1), ``A_val``."""
     if buffer == "val":
@@ -142,6 +161,7 @@ class _Builder:
         self.assigns = [term for term in terms if isinstance(term, Assign)]
         declared = {term.tensor: term.init for term in terms if isinstance(term, Declare)}
         written = {result: init, **declared}
+        tables = _tables(body)
         every = [term for term in terms if isinstance(term, Access)]
         self.reads = [access for access in every if access.tensor not in written]
         self.operands = tuple(dict.fromkeys(access.tensor for access in self.reads))
@@ -152,6 +172,7 @@ class _Builder:
                 start,
                 tuple(access for access in every if access.tensor is var),
                 workspace=var is not result,
+                table=var in tables,
             )
             for var, start in written.items()
         }
@@ -263,15 +284,10 @@ class _Builder:
         (idx,) = {access.idxs[0] for access in written.accesses}
         assert isinstance(idx, Index)
         place = self.where[idx]
-        for number, (buffer, dtype) in enumerate(
-            (
-                (f"{name}_tbl0", "bool"),
-                (f"{name}_idx0", "int32"),
-                (f"{name}_val", written.ftype.dtype.name),
-                (f"{name}_words", "uint64"),
-                (f"{name}_summary", "uint64"),
-            )
-        ):
+        buffers = [(f"{name}_tbl0", "bool"), (f"{name}_idx0", "int32"), (f"{name}_val", written.ftype.dtype.name)]
+        if not written.table:
+            buffers += [(f"{name}_words", "uint64"), (f"{name}_summary", "uint64")]
+        for number, (buffer, dtype) in enumerate(buffers):
             self.argument(buffer, "workspace", (number, dtype, place), f"{dtype}[::1]")
 
     # -------------------------------------------------------------------------------------------- analysis

@@ -125,6 +125,9 @@ class Lowerer:
             case Block(bodies):
                 for body in bodies:
                     self.statement(body, scope)
+                for body in bodies:
+                    if isinstance(body, Declare):
+                        assemble.drop(self, self.written[body.tensor])
             case Sieve(cond, body):
                 self.settle(cond, scope)
                 with self.out.block(f"if {self.scalars.text(cond, scope.known)}:"):

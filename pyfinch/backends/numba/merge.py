@@ -19,8 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pyfinch.algebra.errors import ScheduleError
 from pyfinch.algebra.term import postorder
 from pyfinch.backends.numba import assemble
+from pyfinch.backends.numba.formulas import alone, given, text_of, without
 from pyfinch.backends.numba.scope import Scope
 from pyfinch.looplets import Fiber, Lookup, Stepper
 from pyfinch.loops.nodes import Access, Index, Loop, LoopNode
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from pyfinch.backends.numba.lower import Lowerer
 
 __all__ = ["Frame", "Merge"]
+
+#: An operand of this many times more entries than another is searched, not walked.
+_FAR = 32
 
 
 @dataclass(slots=True)
@@ -80,18 +85,23 @@ class Merge:
 
     def run(self, frame: Frame) -> None:
         """Lower one loop."""
-        fibers = [fiber for fiber, looplet in frame.looplets.items() if isinstance(looplet, Stepper)]
-        if not fibers:
+        steppers = [fiber for fiber, looplet in frame.looplets.items() if isinstance(looplet, Stepper)]
+        fibers = [fiber for fiber in steppers if not self.table(frame, fiber)]
+        tables = [fiber for fiber in steppers if self.table(frame, fiber)]
+        if not steppers:
             self.counted(frame)
             return
-        frame.formula = self.lowerer.support(frame.body, fibers, frame.groups)
-        gap = self.lowerer.gap(frame.body, fibers, frame.groups)
+        frame.formula = self.lowerer.support(frame.body, steppers, frame.groups)
+        gap = self.lowerer.gap(frame.body, steppers, frame.groups)
         for fiber in fibers:
             frame.pointers[fiber] = self.pointer(frame, fiber)
         if not is_nothing(gap):
             frame.gap = gap
-        required = [fiber for fiber in fibers if _without(frame.formula, fiber) is False]
+        required = [fiber for fiber in fibers if without(frame.formula, fiber) is False]
         optional = [f for f in fibers if f not in required]
+        if tables and not required:
+            raise ScheduleError(f"nothing decides which entries of {tables[0].tensor} are visited")
+        optional += tables
         self.reserve(frame, self.bound(frame, required))
         self.before(frame, fibers)
         driver = None
@@ -110,6 +120,11 @@ class Merge:
                 assemble.clean(self.lowerer, fiber, self.stepper(frame, fiber).stop)
 
     # ------------------------------------------------------------------------------------------ the pieces
+
+    def table(self, frame: Frame, fiber: Fiber) -> str | None:
+        """The table by which a fiber is followed at any coordinate, if it has one."""
+        looplet = frame.looplets[fiber]
+        return looplet.table if isinstance(looplet, Stepper) else None
 
     def pointer(self, frame: Frame, fiber: Fiber) -> _Pointer:
         """Start a stepper, within the range of coordinates of a piece of the outermost loop."""
@@ -216,17 +231,20 @@ class Merge:
         if formula is True:
             lowerer.visit(frame.index, coord, body, frame.scope, children, frame.groups, frame.looplets, covered)
             return
-        test = _text(formula, {fiber: child.present or "True" for fiber, child in children.items()})
+        test = text_of(formula, {fiber: child.present or "True" for fiber, child in children.items()})
         with out.block(f"if {test}:"):
             lowerer.visit(frame.index, coord, body, frame.scope, children, frame.groups, frame.looplets, False)
 
-    def group_end(self, pointer: _Pointer, coord: str, present: str | None = None) -> str:
+    def group_end(self, pointer: _Pointer, coord: str, present: str | None = None, *, jumps: str = "False") -> str:
         """One past the entries that share a coordinate with the one at hand."""
         if not pointer.stepper.grouped:
             return f"{pointer.at} + 1"
         out = self.lowerer.out
         end = out.fresh("q")
         out.line(f"{end} = {pointer.at}" if present else f"{end} = {pointer.at} + 1")
+        if jumps != "False":
+            with out.block(f"if {jumps}:"):
+                out.line(f"{end} = lower_bound({pointer.stepper.indices}, {end}, {pointer.end}, {coord} + 1)")
         test = f"{end} < {pointer.end} and {pointer.stepper.coordinate(end)} == {coord}"
         with out.block(f"while {present + ' and ' if present else ''}{test}:"):
             out.line(f"{end} += 1")
@@ -238,7 +256,7 @@ class Merge:
         """Every entry of one operand; the others, which may be absent, are advanced to it."""
         out = self.lowerer.out
         pointer = frame.pointers[driver]
-        formula = _given(frame.formula, [driver])
+        formula = given(frame.formula, [driver])
         if pointer.stepper.grouped:
             with out.block(f"while {pointer.more}:"):
                 coord = out.let(frame.index.name, pointer.here)
@@ -266,6 +284,13 @@ class Merge:
         out = self.lowerer.out
         children = dict(children)
         for fiber in followers:
+            table = self.table(frame, fiber)
+            if table is not None:
+                looplet = frame.looplets[fiber]
+                assert isinstance(looplet, Stepper)
+                present = out.let("present", f"{table}[uintp({coord})]")
+                children[fiber] = _optional(looplet.body.tail("", "", coord), present, readable=True)
+                continue
             pointer = frame.pointers[fiber]
             with out.block(f"while {pointer.more} and {pointer.here} < {coord}:"):
                 out.line(f"{pointer.at} += 1")
@@ -278,21 +303,46 @@ class Merge:
         """Coordinates where all required operands have an entry."""
         out = self.lowerer.out
         pointers = [frame.pointers[fiber] for fiber in required]
-        formula = _given(frame.formula, required)
-        rescanned = [self.rescanned(frame, p) for p in pointers]
-        if len(pointers) == 2 and not any(p.stepper.grouped for p in pointers) and not any(rescanned):
+        formula = given(frame.formula, required)
+        jumps = self.jumps(frame, pointers)
+        if len(pointers) == 2 and not any(p.stepper.grouped for p in pointers) and "True" not in jumps:
 
             def meet(coord: str) -> None:
                 children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1", coord) for p in pointers}
                 self.follow(frame, coord, children, optional, formula)
 
-            self.two(frame, pointers[0], pointers[1], meet, None)
+            if not frame.outermost:
+                self.two(frame, pointers[0], pointers[1], meet, None)
+                return
+            with out.block(f"if {' or '.join(jumps)}:"):
+                self.leapfrog(frame, pointers, jumps, optional, formula)
+            with out.block("else:"):
+                self.two(frame, pointers[0], pointers[1], meet, None)
             return
+        self.leapfrog(frame, pointers, jumps, optional, formula)
+
+    def jumps(self, frame: Frame, pointers: list[_Pointer]) -> list[str]:
+        """For each pointer whether it jumps to the coordinate that is next for the others, or goes there step by step.
+
+        In the outermost loop that is decided when it is entered: an operand of far more entries than another jumps.
+        """
+        out = self.lowerer.out
+        if not frame.outermost:
+            return [str(self.rescanned(frame, p)) for p in pointers]
+        sizes = [out.let("size", f"{p.end} - {p.at}") for p in pointers]
+        least = out.let("least", _nested("min", sizes))
+        return [out.let("jumps", f"{size} > {_FAR} * {least}") for size in sizes]
+
+    def leapfrog(
+        self, frame: Frame, pointers: list[_Pointer], jumps: list[str], optional: list[Fiber], formula: Formula
+    ) -> None:
+        """Advance the pointers that are behind until all stand at one coordinate."""
+        out = self.lowerer.out
         with out.block(f"while {' and '.join(p.more for p in pointers)}:"):
             heads = [out.let(f"{frame.index.name}_{k}", p.here) for k, p in enumerate(pointers)]
             coord = out.let(frame.index.name, _nested("max", heads))
             with out.block(f"if {' and '.join(f'{head} == {coord}' for head in heads)}:"):
-                ends = [self.group_end(p, coord) for p in pointers]
+                ends = [self.group_end(p, coord, jumps=j) for p, j in zip(pointers, jumps, strict=True)]
                 children = {
                     p.fiber: p.stepper.body.tail(p.at, end, coord) for p, end in zip(pointers, ends, strict=True)
                 }
@@ -300,12 +350,17 @@ class Merge:
                 for p, end in zip(pointers, ends, strict=True):
                     out.line(f"{p.at} = {end}")
             with out.block("else:"):
-                for head, p, jumps in zip(heads, pointers, rescanned, strict=True):
-                    if jumps:
-                        with out.block(f"if {head} < {coord}:"):
-                            out.line(f"{p.at} = lower_bound({p.stepper.indices}, {p.at}, {p.end}, {coord})")
-                    else:
-                        out.line(f"{p.at} += {head} < {coord}")
+                for head, p, jump in zip(heads, pointers, jumps, strict=True):
+                    leap = f"{p.at} = lower_bound({p.stepper.indices}, {p.at}, {p.end}, {coord})"
+                    step = f"{p.at} += {head} < {coord}"
+                    if jump == "False":
+                        out.line(step)
+                        continue
+                    with out.block(f"if {head} < {coord}:" if jump == "True" else f"if {jump}:"):
+                        out.line(leap)
+                    if jump != "True":
+                        with out.block("else:"):
+                            out.line(step)
 
     def rescanned(self, frame: Frame, pointer: _Pointer) -> bool:
         """Whether an inner loop goes over the coordinates of a whole operand, each time for a few of them."""
@@ -320,25 +375,25 @@ class Merge:
 
         def meet(coord: str) -> None:
             children = {p.fiber: p.stepper.body.tail(p.at, f"{p.at} + 1", coord) for p in (a, b)}
-            self.step(frame, coord, children, _given(frame.formula, [first, second]), False)
+            self.step(frame, coord, children, given(frame.formula, [first, second]), False)
 
         def pass_by(coord: str, is_first: str, is_second: str) -> None:
             children = {
                 first: _optional(a.stepper.body.tail(a.at, "", coord), is_first, readable=True),
                 second: _optional(b.stepper.body.tail(b.at, "", coord), is_second, readable=True),
             }
-            self.step(frame, coord, children, _alone(frame.formula, [first, second]), False)
+            self.step(frame, coord, children, alone(frame.formula, [first, second]), False)
 
         self.two(frame, a, b, meet, pass_by)
         for pointer, other in ((a, second), (b, first)):
-            rest = _without(frame.formula, other)
+            rest = without(frame.formula, other)
             if rest is False:
                 continue
             at = out.fresh("p")
             with out.block(f"for {at} in range({pointer.at}, {pointer.end}):"):
                 coord = out.let(frame.index.name, pointer.stepper.coordinate(at))
                 children = {pointer.fiber: pointer.stepper.body.tail(at, f"{at} + 1", coord)}
-                self.step(frame, coord, children, _given(rest, [pointer.fiber]), False)
+                self.step(frame, coord, children, given(rest, [pointer.fiber]), False)
 
     def two(
         self,
@@ -416,7 +471,7 @@ class Merge:
                 end = self.group_end(p, coord, present)
                 ends.append((present, end))
                 children[p.fiber] = _optional(p.stepper.body.tail(p.at, end, coord), present)
-            self.step(frame, coord, children, _alone(frame.formula, fibers), False)
+            self.step(frame, coord, children, alone(frame.formula, fibers), False)
             for head, p, (present, end) in zip(heads, pointers, ends, strict=True):
                 with out.block(f"if {present}:"):
                     out.line(f"{p.at} = {end}")
@@ -434,48 +489,3 @@ def _nested(function: str, names: list[str]) -> str:
         pairs = [names[k : k + 2] for k in range(0, len(names), 2)]
         names = [f"{function}({pair[0]}, {pair[1]})" if len(pair) == 2 else pair[0] for pair in pairs]
     return names[0]
-
-
-def _given(formula: Formula, present: list[Fiber]) -> Formula:
-    """The formula when some operands are known to be present."""
-    return _assume(formula, dict.fromkeys(present, True))
-
-
-def _without(formula: Formula, absent: Fiber) -> Formula:
-    """The formula when an operand is known to be absent."""
-    return _assume(formula, {absent: False})
-
-
-def _alone(formula: Formula, fibers: list[Fiber]) -> Formula:
-    """The formula when at least one operand is present: True if any one of them is enough."""
-    alone = [_assume(formula, {other: other is fiber for other in fibers}) for fiber in fibers]
-    return True if all(one is True for one in alone) else formula
-
-
-def _assume(formula: Formula, known: dict[Fiber, bool]) -> Formula:
-    match formula:
-        case bool():
-            return formula
-        case ("and", parts):
-            kept = [part for part in (_assume(part, known) for part in parts) if part is not True]
-            if any(part is False for part in kept):
-                return False
-            return True if not kept else kept[0] if len(kept) == 1 else ("and", tuple(kept))
-        case ("or", parts):
-            kept = [part for part in (_assume(part, known) for part in parts) if part is not False]
-            if any(part is True for part in kept):
-                return True
-            return False if not kept else kept[0] if len(kept) == 1 else ("or", tuple(kept))
-        case Fiber() as key:
-            return known.get(key, key)
-    raise AssertionError(formula)
-
-
-def _text(formula: Formula, names: dict[Fiber, str]) -> str:
-    match formula:
-        case ("and" | "or" as word, parts):
-            return "(" + f" {word} ".join(_text(part, names) for part in parts) + ")"
-        case Fiber() as key:
-            return names[key]
-        case _:
-            return str(formula)

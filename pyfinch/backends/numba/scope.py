@@ -18,6 +18,7 @@ class Written:
 
     ``counters`` maps each appending level to the variable that counts its entries; ``counted`` are the levels whose
     pointers hold counts until the runtime sums them, ``direct`` those whose pointers are written as they are;
+    ``table`` says that a workspace is read at coordinates that others decide, again and again, and so is not sorted;
     ``prefilled`` says that values must hold the initial value before the kernel runs; ``mirror`` is the operand whose
     structure the result shares.
     """
@@ -26,6 +27,7 @@ class Written:
     init: LoopNode
     accesses: tuple[Access, ...]
     workspace: bool = False
+    table: bool = False
     counters: dict[int, str] = field(default_factory=dict)
     counted: set[int] = field(default_factory=set)
     direct: set[int] = field(default_factory=set)

@@ -27,8 +27,9 @@ def run(kernels: set[Any], op: str, *args: Any) -> Any:
 
     lazies = {id(arg): api.table(arg if hasattr(arg, "ftype") else to_tensor(arg)) for arg in args}
     lazy = api.map_join(get(op), tuple(lazies[id(arg)] for arg in args))
-    ready, _ = compute.prepare([lazy])
-    kernels.update(step.kernel for step in ready.executable.steps if step.kernel is not None)
+    ready, names = compute.prepare([lazy])
+    executable = ready.executable.chosen({n: lazy.operands[old] for n, old in zip(ready.names, names, strict=True)})
+    kernels.update(step.kernel for step in executable.steps if step.kernel is not None)
     (result,) = compute.compute_all([lazy])
     result.validate()
     return result.todense()

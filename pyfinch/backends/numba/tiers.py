@@ -71,7 +71,7 @@ class Kernel:
                 with np.errstate(all="ignore"):
                     return run(self.plain(), self.source, tensors, shape, given)
             function = self.compiled()
-        return run(function, self.source, tensors, shape, given)
+        return run(function, self.source, tensors, shape, given, threads=True)
 
     def user_operators(self) -> list[UserOperator]:
         """The operators of users that the program applies."""

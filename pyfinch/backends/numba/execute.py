@@ -312,6 +312,13 @@ class Execution:
             part.workspaces = None  # left as they were in the midst of an iteration
             self.grow(part)
 
+    def resume(self, kernel: Kernel, part: Part, low: int, high: int) -> Tensor:
+        """Go on where a kernel ran out of room."""
+        self.grow(part)
+        self.advance(kernel, part, low, high)
+        self.trim(part)
+        return self.tensor(part.buffers)
+
     def run(self, kernel: Kernel, threads: bool = False) -> Tensor:
         """Call the kernel until it is done."""
         total = self.outer_extent()

@@ -41,6 +41,9 @@ _JULIA_NAMES: Final[dict[str, str]] = {
 SUPPORTED_DTYPES: Final[tuple[DT, ...]] = tuple(np.dtype(name) for name in _JULIA_NAMES)
 INTEGER_DTYPES: Final[tuple[DT, ...]] = tuple(d for d in SUPPORTED_DTYPES if d.kind in "iu")
 _BY_NAME: Final[dict[str, DT]] = {d.name: d for d in SUPPORTED_DTYPES}
+_SAME: Final[dict[DT, DT]] = {d: d for d in SUPPORTED_DTYPES}
+# Their instances are equal to the supported ones but for the byte order.
+_DTYPE_CLASSES: Final = frozenset(type(d) for d in SUPPORTED_DTYPES)
 _FROM_JULIA: Final[dict[str, DT]] = {
     **{julia: _BY_NAME[name] for name, julia in _JULIA_NAMES.items()},
     "Complex{Float32}": _BY_NAME["complex64"],
@@ -68,6 +71,8 @@ def check_dtype(dtype: Any, what: str = "dtype") -> DT:
     >>> check_dtype(">f4")
     dtype('float32')
     """
+    if type(dtype) in _DTYPE_CLASSES and dtype in _SAME:
+        return _SAME[dtype]
     if dtype is None:
         raise DTypeError(f"{what} is None; supported are {', '.join(_JULIA_NAMES)}")
     try:

@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from itertools import islice
+from operator import is_ as _is
 from typing import Any, ClassVar, Self, cast
-from weakref import WeakValueDictionary
+from weakref import KeyedRef
 
 import numpy as np
 
 __all__ = ["Term", "postorder", "preorder"]
 
-_table: WeakValueDictionary[tuple[Any, ...], Term] = WeakValueDictionary()
+# A plain dictionary of weak references: building terms is what schedulers spend their time on.
+_table: dict[tuple[Any, ...], KeyedRef[tuple[Any, ...], Term]] = {}
 _lock = threading.RLock()  # re-entrant: a garbage collection inside may build or drop terms
 _EXACT_TYPES = (str, int, bool, bytes, type(None), type)
 
@@ -75,24 +77,44 @@ class _TermMeta(type):
     """Makes the constructor of a term return the one existing term with the same parts, if there is one."""
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
-        if named or len(args) != len(cls.__dict__.get("__match_args__", ())):
+        if named or len(args) != len(cls.__match_args__):  # type: ignore[attr-defined]
             args = _bind(cls, args, named)
         args = cls._canonical(args)  # type: ignore[attr-defined]
-        key = (cls, *[arg if isinstance(arg, Term) or _holds_terms(arg) else _key(arg) for arg in args])
-        found = _table.get(key)
-        if found is not None:
-            return found
-        made = object.__new__(cast(type[Term], cls))
+        parts: list[Any] = [cls]
         children: list[Term] = []
+        for arg in args:
+            if isinstance(arg, Term):
+                parts.append(arg)
+                children.append(arg)
+            elif type(arg) is tuple and arg and isinstance(arg[0], Term):
+                parts.append(arg)
+                children += arg
+            else:
+                parts.append(_key(arg))
+        key = tuple(parts)
+        reference = _table.get(key)
+        if reference is not None:
+            found = reference()
+            if found is not None:
+                return found
+        made = object.__new__(cast(type[Term], cls))
         for set_part, arg in zip(_setters(cls), args, strict=True):
             set_part(made, arg)
-            if isinstance(arg, Term):
-                children.append(arg)
-            elif _holds_terms(arg):
-                children.extend(arg)
         _set_children(made, tuple(children))
         with _lock:
-            return _table.setdefault(key, made)
+            reference = _table.get(key)
+            found = reference() if reference is not None else None
+            if found is not None:
+                return found
+            _table[key] = KeyedRef(made, _forget, key)
+        return made
+
+
+def _forget(reference: Any) -> None:
+    """Drop the entry of a term that is gone, unless an equal one has taken its place."""
+    key = reference.key
+    if _table.get(key) is reference:
+        del _table[key]
 
 
 def _holds_terms(part: Any) -> bool:
@@ -150,8 +172,19 @@ class Term(metaclass=_TermMeta):
             raise ValueError(f"{type(self).__name__} has {len(old)} children, got {len(children)}")
         if all(map(_is, old, children)):
             return self
-        rest = iter(children)
-        return type(self)(*[_refill(part, rest) for part in self._parts()])
+        parts: list[Any] = []
+        place = 0
+        for name in self.__match_args__:
+            part = getattr(self, name)
+            if isinstance(part, Term):
+                part = children[place]
+                place += 1
+            elif type(part) is tuple and part and isinstance(part[0], Term):
+                count = len(part)
+                part = tuple(children[place : place + count])
+                place += count
+            parts.append(part)
+        return type(self)(*parts)
 
     def _parts(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self.__match_args__])
@@ -170,18 +203,6 @@ class Term(metaclass=_TermMeta):
 
 
 _set_children: Callable[[Any, Any], None] = Term.__dict__["_children"].__set__
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
-
-
-def _refill(part: Any, rest: Iterator[Term]) -> Any:
-    if isinstance(part, Term):
-        return next(rest)
-    if _holds_terms(part):
-        return tuple(islice(rest, len(part)))
-    return part
 
 
 class _Ref(int):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 
-from pyfinch.algebra.term import postorder
-from pyfinch.logic.nodes import Alias, Field, LogicNode, Plan, Produces, Query, fields
+from pyfinch.algebra.term import Term, postorder
+from pyfinch.logic.nodes import Aggregate, Alias, Field, LogicNode, Plan, Produces, Query, fields
 
 Fields = tuple[Field, ...]
 FieldsOf = Callable[[LogicNode], Fields]
@@ -19,6 +19,7 @@ __all__ = [
     "intersect",
     "is_subsequence",
     "occurrences",
+    "pointwise",
     "productions",
     "statements",
     "with_subsequence",
@@ -93,6 +94,19 @@ def field_finder(program: LogicNode) -> FieldsOf:
         if isinstance(statement, Query):
             bindings[statement.lhs] = fields(statement.rhs, bindings, memo)
     return lambda expr: fields(expr, bindings, memo)
+
+
+def pointwise(expr: LogicNode) -> Iterator[Term]:
+    """The distinct parts of an expression, those below a reduction left out; parents first."""
+    seen: set[Term] = set()
+    stack: list[Term] = [expr]
+    while stack:
+        term = stack.pop()
+        if term not in seen:
+            seen.add(term)
+            yield term
+            if term is expr or not isinstance(term, Aggregate):
+                stack.extend(reversed(term.children))
 
 
 def occurrences(roots: Iterable[LogicNode], limit: int) -> Mapping[LogicNode, int]:

@@ -54,6 +54,8 @@ def factor_products(plan: Plan, sizes: Sizes) -> Plan:
     >>> [idx.name for idx in outer.idxs], [idx.name for idx in outer.arg.args[1].idxs]
     (['k'], ['j'])
     """
+    if not any(isinstance(term, Aggregate) for term in postorder(plan)):
+        return plan
     changed: dict[Query, Query] = {}
     for statement in statements(plan):
         if isinstance(statement, Query):
@@ -91,10 +93,10 @@ class _Factoring:
         product = _collected(node)
         if product is None:
             return None
-        search = _Search(product, self.sizes)
-        if product.is_simple and search.is_plain():
+        if product.is_simple and product.is_plain():
             self.made.add(node)
             return None
+        search = _Search(product, self.sizes)
         self.sizes.used = True
         made = search.expression()
         sums = " ".join(idx.name for idx in product.sums)
@@ -122,6 +124,11 @@ class _Product:
     filters: list[LogicNode]
     sums: list[Field]
     is_simple: bool
+
+    def is_plain(self) -> bool:
+        """Whether nothing can be gained by sums inside of sums: each sum goes over all factors but numbers."""
+        tensors = [idxs for idxs in map(fields, [*self.factors, *self.filters]) if idxs]
+        return all(idx in idxs for idx in self.sums for idxs in tensors)
 
 
 def _collected(root: LogicNode) -> _Product | None:
@@ -270,11 +277,6 @@ class _Search:
         if rep.constant or (fill is not None and (not fill if is_filter else bool(fill == self.product.init.value))):
             return found
         return [Operand(o.size, o.chains, frozenset(), False) for o in found]
-
-    def is_plain(self) -> bool:
-        """Whether nothing can be gained by sums inside of sums: each sum goes over all factors but numbers."""
-        tensors = [idxs for idxs in self.fields if idxs]
-        return all(idx in idxs for idx in self.product.sums for idxs in tensors)
 
     def expression(self) -> LogicNode:
         """The product as it is to be computed."""

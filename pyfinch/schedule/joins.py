@@ -10,25 +10,20 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pyfinch.algebra.term import postorder
 from pyfinch.logic.nodes import Alias, Field, LogicNode, MapJoin, Relabel, Reorder, Table
-from pyfinch.schedule.common import Fields
+from pyfinch.schedule.common import Fields, pointwise
 from pyfinch.schedule.sizes import Size, Sizes, decides
 
 __all__ = ["Join", "Operand", "operands_of"]
 
-# In steps of a plain loop, from measurements: a step of a merge of several lists, and of a list whose entries are looked
-# up in a table; moving one entry of a sparse or a
-# dense operand into another storage order; adding to a workspace, and bringing one of its entries in order;
-# appending a coordinate that is sorted later; writing one entry of an intermediate result.
-MERGE = 2.0
-LOOKUP = 1.5
-COPY_SPARSE = 8.0
-COPY_DENSE = 2.0
-SCATTER = 1.5
-FLUSH = 6.0
-SORT = 25.0
-STORE = 3.0
+# Costs in steps of a plain loop, from measurements.
+MERGE = 2.0  # a step of a merge of several lists
+LOOKUP = 1.5  # a step of a list whose entries are looked up in a table
+COPY_SPARSE = 8.0  # moving one entry of a sparse operand into another storage order
+COPY_DENSE = 2.0  # the same for a dense one
+SCATTER = 1.5  # adding to a workspace
+SORT = 25.0  # appending a coordinate that is sorted later
+STORE = 3.0  # writing one entry of an intermediate result
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ def chains_of(expr: LogicNode, sizes: Sizes) -> tuple[Chain, ...]:
     """The storage orders of what an expression reads."""
     chains: dict[tuple[Field, ...], float] = {}
     covered: set[LogicNode] = set()
-    for term in reversed(list(postorder(expr))):
+    for term in pointwise(expr):
         match term:
             case Reorder(Relabel(Alias(), stored) as leaf, wanted):
                 covered.add(leaf)

@@ -101,30 +101,41 @@ class Sizes:
         self.notes: list[str] = []
         self.reps: dict[Alias, Rep] = {}
         self.bound: dict[Alias, Size] = {}
+        self._waiting: list[Query] = []
         self._parts: dict[Term, Rep] = {}
         self._sizes: dict[Term, Size] = {}
+        self._inferred: set[Term] = set()
+        self._seen: set[Term] = set()
 
     def bind(self, query: Query) -> None:
-        """Note what a query binds."""
-        rep = spread(self.rep(query.rhs), query.rhs)
-        self.reps[query.lhs] = rep
-        if not rep.constant:
-            self.bound[query.lhs] = self.of(query.rhs)
+        """Note what a query binds; it is looked at when it is asked for."""
+        self._waiting.append(query)
+
+    def _settle(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for query in waiting:
+            rep = spread(self.rep(query.rhs), query.rhs)
+            self.reps[query.lhs] = rep
+            if not rep.constant:
+                self.bound[query.lhs] = self.of(query.rhs)
 
     def rep(self, expr: LogicNode) -> Rep:
         """The structure of an expression."""
-        return infer_parts(expr, self.reps, self._parts)[expr]
+        if self._waiting:
+            self._settle()
+        if expr not in self._parts:
+            infer_parts(expr, self.reps, self._parts, self._inferred)
+        return self._parts[expr]
 
     def of(self, expr: LogicNode) -> Size:
         """The size of an expression."""
         found = self._sizes.get(expr)
         if found is None:
             self.rep(expr)
-            for term in postorder(expr):
-                if term not in self._sizes:
-                    made = self._size(term)
-                    if made is not None:
-                        self._sizes[term] = made
+            for term in postorder(expr, seen=self._seen):
+                made = self._size(term)
+                if made is not None:
+                    self._sizes[term] = made
             found = self._sizes[expr]
         return found
 

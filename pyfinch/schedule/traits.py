@@ -35,6 +35,7 @@ from pyfinch.logic.nodes import (
     Reorder,
     Table,
 )
+from pyfinch.schedule.common import pointwise
 
 __all__ = ["Rep", "Trait", "infer", "infer_parts"]
 
@@ -90,12 +91,15 @@ def infer(expr: LogicNode, known: Mapping[Alias, Rep]) -> Rep:
     return replace(_of(expr, infer_parts(expr, known)), partial=False)
 
 
-def infer_parts(expr: LogicNode, known: Mapping[Alias, Rep], reps: dict[Term, Rep] | None = None) -> dict[Term, Rep]:
-    """The structure of each part of an expression; ``reps`` holds what is known of parts, and is added to."""
+def infer_parts(
+    expr: LogicNode,
+    known: Mapping[Alias, Rep],
+    reps: dict[Term, Rep] | None = None,
+    seen: set[Term] | None = None,
+) -> dict[Term, Rep]:
+    """The structure of each part of an expression; what is known of parts, those in ``seen``, is added to."""
     reps = {} if reps is None else reps
-    for term in postorder(expr):
-        if term in reps:
-            continue
+    for term in postorder(expr, seen=seen):
         match term:
             case Alias():
                 if term in known:
@@ -251,7 +255,7 @@ def _aggregate(op: Operator, init: Rep, arg: LogicNode, dropped: tuple[Field, ..
     if apply_to_fills(op, [init.fill, rep.fill], [init.dtype, rep.dtype]) is not init.fill:
         traits = [Trait.DENSE if trait is Trait.SPARSE else trait for trait in traits]
     else:
-        leaves = [reps[term] for term in postorder(arg) if isinstance(term, Relabel) and term in reps]
+        leaves = [reps[term] for term in pointwise(arg) if isinstance(term, Relabel) and term in reps]
         traits = [
             Trait.DENSE if trait is Trait.SPARSE and _collected(idx, rep, kept, leaves) else trait
             for idx, trait in zip(kept, traits, strict=True)

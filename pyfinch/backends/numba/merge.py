@@ -242,9 +242,13 @@ class Merge:
         out = self.lowerer.out
         end = out.fresh("q")
         out.line(f"{end} = {pointer.at}" if present else f"{end} = {pointer.at} + 1")
+        leap = f"{end} = lower_bound({pointer.stepper.indices}, {end}, {pointer.end}, {coord} + 1)"
+        if jumps == "True":
+            out.line(leap)
+            return end
         if jumps != "False":
             with out.block(f"if {jumps}:"):
-                out.line(f"{end} = lower_bound({pointer.stepper.indices}, {end}, {pointer.end}, {coord} + 1)")
+                out.line(leap)
         test = f"{end} < {pointer.end} and {pointer.stepper.coordinate(end)} == {coord}"
         with out.block(f"while {present + ' and ' if present else ''}{test}:"):
             out.line(f"{end} += 1")

@@ -25,6 +25,8 @@ def plain(result: Any) -> Any:
     if sp.issparse(result):
         coo = result.tocoo()
         return entries(coo.shape, coo.coords, coo.data)
+    if isinstance(result, Entries):
+        return result
     module = type(result).__module__
     if module.startswith("pyfinch"):
         return _of_pyfinch(result)

@@ -93,6 +93,20 @@ def spgemm_count(ptr: Any, idx: Any, ptr2: Any, idx2: Any, columns: int, counts:
 
 
 @exact
+def _sort(keys: Any) -> None:
+    """By insertion where there are few."""
+    if len(keys) > 48:
+        keys.sort()
+        return
+    for k in range(1, len(keys)):
+        key, place = keys[u(k)], k
+        while place > 0 and keys[u(place - 1)] > key:
+            keys[u(place)] = keys[u(place - 1)]
+            place -= 1
+        keys[u(place)] = key
+
+
+@exact
 def spgemm_fill(
     ptr: Any, idx: Any, val: Any, ptr2: Any, idx2: Any, val2: Any, out: Any, out_idx: Any, out_val: Any, columns: int,
     first: int, last: int,
@@ -114,14 +128,14 @@ def spgemm_fill(
                     end += 1
                 else:
                     total[j] += a * val2[u(q)]
-        if 8 * (end - start) > columns:
+        if 32 * (end - start) > columns:
             end = start
             for j in range(columns):
                 if seen[u(j)] == i:
                     out_idx[u(end)] = j
                     end += 1
         else:
-            out_idx[start:end].sort()
+            _sort(out_idx[start:end])
         for p in range(start, end):
             out_val[u(p)] = total[u(out_idx[u(p)])]
 

@@ -30,6 +30,7 @@ WORKLOADS = (
     "overhead",
     "threads",
     "scale",
+    "finchjl",
 )
 RESULTS = Path(__file__).parent / "results"
 

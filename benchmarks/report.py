@@ -32,7 +32,7 @@ def line(record: Record) -> str:
 
 def _row(row: Row) -> str:
     ours = row.timings.get(OURS)
-    shown = [f"{name} {ratio:.2f}" for name, ratio in row.ratios().items()]
+    shown = [f"{name} {short(ratio)}" for name, ratio in row.ratios().items()]
     shown += [f"{name} {text}" for name, text in row.failures.items() if name != OURS]
     if ours is None:
         shown += [f"{name} took {1e3 * t.median:.3f} ms" for name, t in row.timings.items()]
@@ -50,6 +50,11 @@ def _row(row: Row) -> str:
 
 def _mark(met: bool | None) -> str:
     return {None: "", True: "✓", False: "✗"}[met]
+
+
+def short(ratio: float) -> str:
+    """A ratio with two digits that count."""
+    return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.1g}"
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -76,7 +81,7 @@ def wanted_table(rows: Sequence[Row]) -> list[str]:
             ratio = row.against(bound)
             if ratio is not None:
                 ratios[row.workload, bound.text(), bound.limit].append(ratio)
-    lines = ["| workload | wanted | geometric mean | worst | met |", "|---|---|---|---|---|"]
+    lines = ["| workload | wanted | geometric mean | worst | met |", "|---|---|---|---|---|"] if ratios else []
     for (workload, text, limit), values in ratios.items():
         mean = geometric_mean(values)
         met = sum(value <= limit for value in values)
@@ -92,7 +97,7 @@ def means_table(rows: Sequence[Row]) -> list[str]:
     peers = list(dict.fromkeys(name for found in by_workload.values() for name in found))
     lines = [f"| workload | {' | '.join(peers)} |", "|---" * (len(peers) + 1) + "|"]
     for workload, found in by_workload.items():
-        cells = [f"{found[name]:.2f}" if name in found else "" for name in peers]
+        cells = [short(found[name]) if name in found else "" for name in peers]
         lines.append(f"| {workload} | {' | '.join(cells)} |")
     return lines
 
@@ -115,7 +120,7 @@ def markdown(title: str, records: Sequence[Record]) -> str:
     figures = [r for r in records if isinstance(r, Figure)]
     parts = [f"# {title}", "Ratios are pyfinch's time over the peer's: below 1, pyfinch is faster."]
     if rows:
-        parts.append("## What is wanted\n\n" + "\n".join(wanted_table(rows)))
+        parts.append("## What is wanted\n\n" + "\n".join(wanted_table(rows) or ["Nothing of these workloads."]))
         parts.append("## Geometric means\n\n" + "\n".join(means_table(rows)))
     if figures:
         parts.append("## Figures\n\n" + "\n".join([FIGURE_HEADER, *map(line, figures)]))

@@ -115,6 +115,13 @@ class Expressions:
             self.accesses.append(access)
         return access
 
+    def without(self, alias: Alias) -> Access:
+        """Forget an operand that is computed where it is read, and give its access."""
+        variable = self.variables.pop(alias)
+        (access,) = [access for access in self.accesses if access.tensor is variable]
+        self.accesses.remove(access)
+        return access
+
     def extent(self, field: Field) -> int | tuple[int, int]:
         """Where a loop's extent comes from: an operand and its slot, or 1 for a field that no operand has."""
         index = self.index(field)

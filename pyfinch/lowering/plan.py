@@ -47,6 +47,7 @@ from pyfinch.loops.nodes import (
 )
 from pyfinch.loops.simplify import Context, Formula, as_dtype, dtype_of, fill_of, substitute, support
 from pyfinch.lowering.expressions import Expressions
+from pyfinch.lowering.mapped import Mapped, mapped_reductions
 from pyfinch.lowering.storage import result_type, workspace_type
 
 __all__ = ["LoopPlan", "Step", "lower_plan"]
@@ -117,10 +118,13 @@ class _Plan:
         self.types: dict[Alias, FType] = {}
         self.inputs: dict[str, str] = {}
         self.same: dict[Alias, Alias] = {}  # tables of one tensor are one operand
+        self.gathered: set[Alias] = set()
         self.steps: list[Step] = []
         self.results: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def lower(self, plan: Plan) -> LoopPlan:
+        mapped = {} if self.sort else mapped_reductions(plan)
+        inside = {one.alias for one in mapped.values()}
         stack: list[LogicNode] = [plan]
         while stack:
             node = stack.pop()
@@ -132,7 +136,9 @@ class _Plan:
                     self.same[lhs] = next((a for a in self.same if self.inputs[a.name] == name), lhs)
                     self.inputs[lhs.name] = name
                 case Query(lhs, Reformat(Immediate(fmt), rhs)):
-                    self.query(lhs, fmt, rhs)
+                    if lhs not in inside or not self.gathers(lhs, fmt, rhs):
+                        one = mapped.get(lhs)
+                        self.query(lhs, fmt, rhs, one if one is not None and one.alias in self.gathered else None)
                 case Produces(args):
                     self.results = tuple(self.production(arg) for arg in args)
                 case _:
@@ -151,11 +157,20 @@ class _Plan:
                 return name, tuple(place[field] for field in reversed(old))
         raise ScheduleError(f"a production must be an alias, permuted or not; got {arg}")
 
-    def query(self, lhs: Alias, fmt: Any, rhs: LogicNode) -> None:
+    def query(self, lhs: Alias, fmt: Any, rhs: LogicNode, mapped: Mapped | None) -> None:
         query = _Query(self.types, self.same, fmt, self.wide, self.sort)
-        step = query.lower(lhs, rhs)
+        step = query.lower(lhs, rhs) if mapped is None else query.lower_mapped(lhs, rhs, mapped)
         self.types[lhs] = step.ftype
         self.steps.append(step)
+
+    def gathers(self, lhs: Alias, fmt: Any, rhs: LogicNode) -> bool:
+        """Whether a reduction would be gathered in a workspace, so that its only user can map it there."""
+        step = _Query(self.types, self.same, fmt, self.wide, self.sort).lower(lhs, rhs)
+        if step.kind != "kernel" or step.ftype.fill is None or not step.ftype.levels[-2].appends:
+            return False
+        self.types[lhs] = step.ftype
+        self.gathered.add(lhs)
+        return True
 
 
 class _Query:
@@ -194,6 +209,32 @@ class _Query:
         start = as_dtype(self.expressions.fill(value) if init is None else init, dtype)
         value = self.with_tables(value, op, start, order)
         return self.kernel(lhs, value, start, op, order, out)
+
+    def lower_mapped(self, lhs: Alias, rhs: LogicNode, mapped: Mapped) -> Step:
+        """A query that maps the elements of a reduction, and the reduction in it."""
+        assert isinstance(rhs, Reorder)
+        reduction = mapped.reduction
+        inner = reduction.arg
+        assert isinstance(inner, Reorder)
+        order, out = tuple(reversed(inner.idxs)), tuple(reversed(rhs.idxs))
+        value = self.expressions.lower(inner.arg, order)
+        start = Literal(np.asarray(reduction.init.value)[()])  # type: ignore[attr-defined]
+        op = reduction.op.value  # type: ignore[attr-defined]
+        value = self.with_tables(value, op, start, order)
+        whole = self.expressions.lower(rhs.arg, out)
+        dtype = self.fmt.dtype or dtype_of(whole)
+        fill = as_dtype(self.expressions.fill(whole), dtype)
+        read = self.expressions.without(mapped.alias)
+        self.bound = {idx for access in (*accesses(value), *accesses(whole)) for idx in access.idxs}
+        self.bound.update(idx for fills in self.tables.values() for access in fills for idx in access.idxs)
+        ftype = result_type(
+            self.fmt, dtype, fill.value if isinstance(fill, Literal) else None, self.expressions.index_types_of(out)
+        )
+        workspace = Variable("W", workspace_type(start.value.dtype, start))
+        kept = substitute(whole, {read: Access(workspace, read.idxs[-1:])}, Context({}))
+        body = self.with_workspace(value, op, start, order, out, workspace, ftype, kept)
+        shape = tuple(self.extent(field) for field in out)
+        return self.step("kernel", lhs, ftype, _program(Variable("R", ftype), fill, body), shape)
 
     def share(self, lhs: Alias, rhs: LogicNode, order: tuple[Field, ...], op: Operator) -> Step | None:
         """A query that copies an operand: shared as it stands, or with its storage order changed."""
@@ -238,7 +279,9 @@ class _Query:
         scattered = _scattered(order, out)
         shape = tuple(self.extent(field) for field in out)
         if len(scattered) == 1 and ftype.levels[-2].appends and not self.sort:
-            body = self.with_workspace(value, op, start, order, out, ftype)
+            workspace = Variable("W", workspace_type(ftype.dtype, start))
+            kept = Access(workspace, self.indices(out[-1:]))
+            body = self.with_workspace(value, op, start, order, out, workspace, ftype, kept)
         elif scattered and any(level.appends for level in ftype.levels[-1 - len(scattered) : -1]):
             return self.accumulate(lhs, value, op, start, order, out, ftype, shape)
         else:
@@ -327,15 +370,19 @@ class _Query:
         start: LoopNode,
         order: tuple[Field, ...],
         out: tuple[Field, ...],
+        workspace: Variable,
         ftype: FType,
+        kept: LoopNode,
     ) -> LoopNode:
-        """Accumulate the innermost mode in a workspace inside the loops that come before the first reduction."""
+        """Accumulate the innermost mode in a workspace inside the loops that come before the first reduction.
+
+        ``kept`` is what is stored, an expression over the workspace's elements.
+        """
         prefix = order[: len(out) - 1]
         (last,) = self.indices(out[-1:])
-        workspace = Variable("W", workspace_type(ftype.dtype, start))
         scatter = self.loops(Assign(Access(workspace, (last,)), op, value), order[len(prefix) :], len(prefix))
         flush = Assign(
-            Access(Variable("R", ftype), self.indices(out)), operator("overwrite"), Access(workspace, (last,))
+            Access(Variable("R", ftype), self.indices(out)), operator("overwrite"), as_dtype(kept, ftype.dtype)
         )
         body: LoopNode = Block(
             (Declare(workspace, start), scatter, Freeze(workspace), self.loops(flush, out[-1:], _DEEPER))

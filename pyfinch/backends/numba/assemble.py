@@ -83,7 +83,7 @@ def freeze(lowerer: Lowerer, written: Written, scope: Scope) -> None:
     """Bring a workspace's touched coordinates in order, if that matters; from here on it is read."""
     name = written.var.name
     if not written.table:
-        lowerer.out.line(f"sort_touched({name}_idx0, {written.counters[0]}, {name}_words, {name}_summary)")
+        lowerer.out.line(f"sort_touched({name}_idx0, {written.counters[0]}, {name}_words, {name}_summary, {name}_tbl0)")
     for access in written.accesses:
         scope.writes.pop(access, None)
         scope.reads[access] = lowerer.root(access)

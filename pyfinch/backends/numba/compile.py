@@ -29,7 +29,7 @@ from pyfinch.backends.numba.kernel import KernelSource
 
 __all__ = ["helper", "machine_code"]
 
-_VERSION = 1  # of the code that the compiler here generates for one and the same source
+_VERSION = 2  # of the code that the compiler here generates for one and the same source
 
 
 @functools.cache

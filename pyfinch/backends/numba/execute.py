@@ -96,7 +96,8 @@ class _Run:
         """First buffers of the result: room for as many entries as the operands have together."""
         guess = sum(tensor.nnz for tensor in self.tensors if tensor.ndim)
         if any(argument.kind == "workspace" for argument in self.source.arguments):
-            guess *= 4  # products have more entries than their operands; untouched memory costs nothing
+            # products have more entries than their operands; untouched memory costs nothing
+            guess = min(16 * guess, max(2 * guess, 2**26))
         npos, slot, appended = 1, 0, False
         levels = self.ftype.levels
         for number, level in enumerate(levels):
@@ -140,7 +141,7 @@ class _Run:
         return values
 
     def grow(self) -> None:
-        """Make room, geometrically, for the level that asked."""
+        """Make room, geometrically, for the level that asked; only what is filled is moved."""
         levels = self.ftype.levels
         for number, level in enumerate(levels):
             need = int(self.state[2 * number + 1])
@@ -148,10 +149,33 @@ class _Run:
                 continue
             if need > LIMITS[level.buffer_dtypes[0]]:
                 raise IndexOverflow
-            room = max(need, 2 * len(self.buffers[number][1]))
+            room = max(need, 4 * len(self.buffers[number][1]))
+            filled = int(self.state[2 * number])
             for b in range(1, len(self.buffers[number])):
-                self.buffers[number][b].resize(room, refcheck=False)
-            self.resize_below(number + 1, room)
+                self.buffers[number][b] = self.moved(self.buffers[number][b], filled, room)
+            self.grow_below(number + 1, filled, room)
+
+    def moved(self, array: Array, filled: int, room: int) -> Array:
+        """A longer array whose first elements are those of another one."""
+        made = self.empty(room, array.dtype)
+        made[:filled] = array[:filled]
+        return made
+
+    def grow_below(self, number: int, filled: int, room: int) -> None:
+        """Give the levels below an appending level as many positions as it has room."""
+        slot = sum(level.modes for level in self.ftype.levels[:number])
+        for level, buffers in zip(self.ftype.levels[number:], self.buffers[number:], strict=True):
+            if level.appends:
+                ptr = self.empty(room + 1, buffers[0].dtype, number in self.source.counted)
+                ptr[: filled + 1] = buffers[0][: filled + 1]
+                buffers[0] = ptr
+                return
+            if level.modes:
+                filled, room = filled * self.shape[slot], room * self.shape[slot]
+                slot += 1
+            elif buffers:
+                buffers[0] = self.moved(buffers[0], filled, room)
+            number += 1
 
     def resize_below(self, number: int, npos: int) -> None:
         """Give the levels below an appending level as many positions as it has room."""

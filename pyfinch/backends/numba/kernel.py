@@ -338,6 +338,9 @@ class _Builder:
     def promises(self) -> tuple[tuple[LoopNode, Any], ...]:
         """What `known_fill` was said of: expressions over fills and run-time numbers, and their promised values."""
         fills: dict[LoopNode, LoopNode] = {access: fill_of(access.tensor) for access in self.reads if access.idxs}
+        for written in self.written.values():
+            if written.workspace:
+                fills.update(dict.fromkeys(written.accesses, written.init))
         found = []
         for term in postorder(self.body):
             match term:

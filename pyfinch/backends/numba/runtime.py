@@ -38,10 +38,10 @@ def trailing_zeros(word: Any) -> Any:
     return (int(word) & -int(word)).bit_length() - 1
 
 
-def sort_touched(touched: Array, count: int, words: Array, summary: Array) -> None:
-    """Sort the first ``count`` of the distinct coordinates ``touched``.
+def sort_touched(touched: Array, count: int, words: Array, summary: Array, table: Array) -> None:
+    """Sort the first ``count`` of the distinct coordinates ``touched``, which are those that ``table`` marks.
 
-    A few are sorted by insertion. More are entered into a bit set, one bit a coordinate, with a summary of one bit a
+    Many, of all that there are, are read off the table. A few are sorted by insertion. More are entered into a bit set, one bit a coordinate, with a summary of one bit a
     word that holds any, and read off in order (the two upper levels of P. van Emde Boas, "Preserving order in a
     forest in less than logarithmic time", 1975). Both arrays are all zeros before and after.
     """
@@ -53,6 +53,14 @@ def sort_touched(touched: Array, count: int, words: Array, summary: Array) -> No
                 touched[m + 1] = touched[m]
                 m -= 1
             touched[m + 1] = moving
+        return
+    if count * 8 > table.shape[0]:
+        found = 0
+        j = 0
+        while found < count:
+            touched[found] = j
+            found += table[j]
+            j += 1
         return
     one = np.uint64(1)
     low_bits = np.uint64(63)

@@ -74,6 +74,7 @@ def main() -> int:
     found: list[Record] = []
     header = None
     for name in chosen.workloads or WORKLOADS:
+        began = time.perf_counter()
         for record in records(name, bench):
             found.append(record)
             wanted = report.FIGURE_HEADER if isinstance(record, Figure) else report.ROW_HEADER
@@ -81,6 +82,8 @@ def main() -> int:
                 header = wanted
                 print(f"\n{header}")
             print(report.line(record), flush=True)
+        print(f"{name} took {time.perf_counter() - began:.0f} s", flush=True)
+        header = None
     write(chosen.output, bench, found)
     print(f"\n{time.perf_counter() - start:.0f} s; written to {chosen.output}.md and .json")
     return 1 if any(is_wrong(record) for record in found) else 0

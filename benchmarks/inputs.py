@@ -132,6 +132,18 @@ def tensors(quick: bool) -> Iterator[tuple[str, tuple[int, ...], Any, Any]]:
     size, count = (200, 30_000) if quick else (1_000, 1_000_000)
     yield "3-D uniform", (size,) * 3, *tensor_entries((size,) * 3, count)
     yield "3-D power law", (size,) * 3, *tensor_entries((size,) * 3, count, skewed=True)
+    yield from more_tensors()
     size = 40 if quick else 150
     yield "4-D uniform", (size,) * 4, *tensor_entries((size,) * 4, count)
     yield "4-D power law", (size,) * 4, *tensor_entries((size,) * 4, count, skewed=True)
+
+
+def more_tensors() -> Iterator[tuple[str, tuple[int, ...], Any, Any]]:
+    """The FROSTT files of the data folder: a line an entry, coordinates from 1 on, then the value."""
+    folder = data_folder()
+    for path in sorted((folder / "tensors").glob("*.tns*")) if folder else ():
+        table = np.loadtxt(path, comments="#", ndmin=2)
+        coords = table[:, :-1].T.astype(np.int64) - 1
+        shape = tuple(int(size) for size in coords.max(axis=1) + 1)
+        if len(shape) in (3, 4):
+            yield path.name, shape, coords, table[:, -1]

@@ -1,19 +1,21 @@
-"""What a warm call costs over Finch.jl's own time for its kernel: ``python -m benchmarks.finchjl``."""
+"""What a warm call of the finchjl backend costs over Finch.jl's own time for its kernel."""
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import pyfinch as pf
+from benchmarks import peers
+from benchmarks.harness import Bench, Figure
+from benchmarks.inputs import canonical
 from pyfinch.api.compute import program_of
 from pyfinch.backends.base import get_backend, get_scheduler
-from pyfinch.backends.finchjl import on_julia
-from pyfinch.backends.finchjl.tensors import row
 from pyfinch.backends.steps import extent
 
 _OWN = """
@@ -38,6 +40,9 @@ end
 
 def measure(lazy: Any, repeats: int = 200) -> tuple[float, float]:
     """Medians in microseconds: of a warm call from Python, and of Finch.jl's kernel with a fresh result."""
+    from pyfinch.backends.finchjl import on_julia
+    from pyfinch.backends.finchjl.tensors import row
+
     program, names = program_of([lazy])
     tensors = {f"T{k}": lazy.operands[name] for k, name in enumerate(names)}
     executable: Any = get_backend("finchjl").compile(get_scheduler("default")[1](program))
@@ -57,21 +62,19 @@ def measure(lazy: Any, repeats: int = 200) -> tuple[float, float]:
     return statistics.median(times), own
 
 
-def main() -> None:
-    """Print one line a program."""
+def run(bench: Bench) -> Iterator[Figure]:
+    """Measure, where there is Julia."""
+    if not peers.finchjl():
+        return
     rng = np.random.default_rng(0)
-    print(f"{'':20} {'call':>10} {'kernel':>10} {'over':>8}  µs")
-    for n in (10, 1000):
-        A = pf.asarray(sp.random_array((n, n), density=min(0.3, 10 / n), format="csr", rng=rng))
+    for n in (10,) if bench.quick else (10, 1000):
+        A = pf.asarray(canonical(sp.random_array((n, n), density=min(0.3, 10 / n), format="csr", rng=rng)))
         x = pf.asarray(rng.random(n))
-        for name, lazy in (
-            ("A + A * 2", pf.lazy(A) + pf.lazy(A) * 2.0),
-            ("A @ x", pf.lazy(A) @ x),
-            ("A @ A", pf.lazy(A) @ A),
-        ):
+        for name, lazy in {
+            "A + A * 2": pf.lazy(A) + pf.lazy(A) * 2.0,
+            "A @ x": pf.lazy(A) @ x,
+            "A @ A": pf.lazy(A) @ A,
+        }.items():
             call, own = measure(lazy)
-            print(f"{name + f', {n} rows':20} {call:10.0f} {own:10.0f} {call - own:8.0f}")
-
-
-if __name__ == "__main__":
-    main()
+            note = f"kernel {own:.0f} µs"
+            yield Figure("finchjl", f"{name}, {n} rows, over its kernel", call - own, "µs", note=note)

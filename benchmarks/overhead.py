@@ -1,4 +1,4 @@
-"""What is paid besides the kernel: warm calls, first calls, compilation, the disk cache, import, memory.
+"""What is paid besides the kernel: warm calls, scheduling, first calls, compilation, the disk cache, import, memory.
 
 Cold figures are of fresh processes with a cache folder of their own.
 """
@@ -11,30 +11,21 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 import pyfinch as pf
+from benchmarks import peers
+from benchmarks.harness import OURS, Bench, Figure, Record, Row
+from benchmarks.inputs import canonical
 
-__all__ = ["lines"]
-
-
-def _microseconds(work: Callable[[], Any], number: int = 2000) -> float:
-    work()
-    work()
-    times = []
-    for _ in range(7):
-        start = time.perf_counter()
-        for _ in range(number):
-            work()
-        times.append((time.perf_counter() - start) / number * 1e6)
-    return statistics.median(times)
+WARM = 12.0  # µs over the kernel, which takes less than one on 10×10
 
 
-def _fresh(code: str, cache: str, repeat: int = 3, **env: str) -> float:
+def fresh(code: str, cache: str, repeat: int = 3, **env: str) -> float:
     """The median of what a fresh process prints."""
     values = []
     for _ in range(repeat):
@@ -43,14 +34,17 @@ def _fresh(code: str, cache: str, repeat: int = 3, **env: str) -> float:
             env={**os.environ, "PYFINCH_CACHE_DIR": cache, **env},
             capture_output=True,
             text=True,
-            check=True,
+            check=False,
         )
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip().splitlines()[-1])
         values.append(float(done.stdout.split()[-1]))
     return statistics.median(values)
 
 
 @pf.fuse
-def _ten(a: Any, b: Any, s: float) -> Any:
+def ten(a: Any, b: Any, s: float) -> Any:
+    """Ten operations."""
     x = a * b + a
     x = x * s - b
     x = pf.maximum(x, a) * b
@@ -58,33 +52,45 @@ def _ten(a: Any, b: Any, s: float) -> Any:
     return x - b * s
 
 
-_IMPORT = """
+IMPORT = """
 import time
 import numpy, scipy.sparse
 start = time.perf_counter()
 import pyfinch
 print((time.perf_counter() - start) * 1e3)
 """
-_FIRST = """
-import time, numpy as np, scipy.sparse as sp
-import pyfinch as pf
-m = sp.random_array((100, 100), density=0.08, format="csr", rng=np.random.default_rng(0))
-a, b = pf.asarray(m), pf.asarray(m.T.tocsr())
-start = time.perf_counter()
-{work}
-print((time.perf_counter() - start) * 1e3)
-"""
-_COLD = """
+FIRST = """
 import time, numpy as np, scipy.sparse as sp, numba
 import pyfinch as pf
-numba.njit("int64(int64)")(lambda x: x + 1)
+{warm}
 m = sp.random_array((100, 100), density=0.08, format="csr", rng=np.random.default_rng(0))
 a, b = pf.asarray(m), pf.asarray(m.T.tocsr())
 start = time.perf_counter()
 {work}
 print((time.perf_counter() - start) * 1e3)
 """
-_MEMORY = """
+JIT = 'numba.njit("int64(int64)")(lambda x: x + 1)'  # so that the compiler itself is ready
+SCHEDULE = """
+import time, scipy.sparse as sp
+import pyfinch as pf
+from pyfinch.api.compute import program_of
+from pyfinch.backends.base import get_scheduler
+m = sp.random_array((100, 100), density=0.08, format="csr")
+a, b = pf.asarray(m), pf.asarray(m.T.tocsr())
+def chain(count):
+    x, steps = pf.lazy(a), [lambda x: x * 2.0, lambda x: x + b, lambda x: pf.maximum(x, a), lambda x: {step}]
+    for k in range(count):
+        x = steps[k % 4](x)
+    return x
+def schedule(count):
+    x = chain(count)
+    start = time.perf_counter()
+    get_scheduler()[1](program_of([x])[0])
+    return time.perf_counter() - start
+schedule(4)
+print(schedule({count}) * 1e3)
+"""
+MEMORY = """
 import numpy as np, scipy.sparse as sp
 import pyfinch as pf
 rng = np.random.default_rng(0)
@@ -98,42 +104,98 @@ before = peak()
 c = a @ a
 print((peak() - before) * 1024 / c.nbytes)
 """
-_WORKS = {
-    "A * B": "a * b",
-    "A + B": "a + b",
+WORKS = {
     "A @ B": "a @ b",
+    "A + B": "a + b",
+    "A * B": "a * b",
+    "A @ x": "a @ np.ones(100)",
+    "sum over rows": "pf.sum(a, axis=0)",
     "sum((A @ B) * A)": "pf.compute(pf.sum((pf.lazy(a) @ b) * a))",
 }
 
 
-def lines(quick: bool) -> Iterator[str]:
-    """Lines of a Markdown list."""
-    small = sp.random_array((10, 10), density=0.3, format="csr")
-    other, x = small.T.tocsr(), small.toarray()[0]
-    a, b, fx = pf.asarray(small), pf.asarray(other), pf.asarray(x)
-    calls = {
-        "A @ x": (lambda: a @ fx, lambda: small @ x),
-        "A * B": (lambda: a * b, lambda: small.multiply(other)),
-        "A @ B": (lambda: a @ b, lambda: small @ other),
+def warm(bench: Bench) -> Iterator[Record]:
+    """Eager calls on 10×10 and a fused program."""
+    small = canonical(sp.random_array((10, 10), density=0.3, format="csr", rng=np.random.default_rng(0)))
+    other, x = canonical(small.T), small.toarray()[0]
+    a, b, v = pf.asarray(small), pf.asarray(other), pf.asarray(x)
+    sparse, finch = peers.pydata(), peers.finch()
+    p, q = (sparse.GCXS.from_scipy_sparse(m) for m in (small, other)) if sparse else (None, None)
+    f, g = (finch.asarray(m) for m in (small, other)) if finch else (None, None)
+    cases: dict[str, dict[str, Callable[[], Any] | None]] = {
+        "A @ x": {"pyfinch": lambda: a @ v, "scipy": lambda: small @ x, "pydata": sparse and (lambda: p @ x)},
+        "A * B": {
+            "pyfinch": lambda: a * b,
+            "scipy": lambda: small.multiply(other),
+            "pydata": sparse and (lambda: p * q),
+            "finch-tensor": finch and (lambda: finch.multiply(f, g)),
+        },
+        "A + B": {
+            "pyfinch": lambda: a + b,
+            "scipy": lambda: small + other,
+            "pydata": sparse and (lambda: p + q),
+            "finch-tensor": finch and (lambda: finch.add(f, g)),
+        },
+        "A @ B": {
+            "pyfinch": lambda: a @ b,
+            "scipy": lambda: small @ other,
+            "pydata": sparse and (lambda: p @ q),
+            "finch-tensor": finch and (lambda: finch.matmul(f, g)),
+        },
+        "sum(A)": {
+            "pyfinch": lambda: pf.sum(a),
+            "scipy": small.sum,
+            "pydata": sparse and (lambda: p.sum()),
+        },
     }
-    for name, (ours, peer) in calls.items():
-        times = f"{_microseconds(ours):.0f} µs in all, SciPy {_microseconds(peer):.0f} µs"
-        yield f"- warm eager {name}, 10×10: {times} (wanted: ≤ 60 µs over the kernel)"
-    fused = _microseconds(lambda: _ten(a, b, 0.5), 500)
-    yield f"- warm fused ten-operation program: {fused:.0f} µs in all (wanted: ≤ 500 µs)"
+    rows = [bench.measure("10×10", name, calls) for name, calls in cases.items()]
+    yield from rows
+    for row in rows:
+        yield from _call(row, f"warm eager {row.case}, 10×10", WARM)
+    row = bench.measure("10×10", "ten operations, fused", {"pyfinch": lambda: ten(a, b, 0.5)})
+    yield from _call(row, "warm fused ten-operation program, 10×10", 100.0)
+
+
+def _call(row: Row, what: str, limit: float) -> Iterator[Figure]:
+    if OURS in row.timings:
+        yield Figure("overhead", what, 1e6 * row.timings[OURS].median, "µs", limit)
+
+
+def scheduling(bench: Bench, cache: str) -> Iterator[Figure]:
+    """The default scheduler on a program that it has not seen."""
+    limits = {10: 5.0, 100: 60.0, 1000: 1000.0}
+    kinds = {"elementwise": "x - b"} if bench.quick else {"elementwise": "x - b", "every fourth a product": "x @ b"}
+    for what, step in kinds.items():
+        for count, limit in limits.items():
+            taken = fresh(SCHEDULE.format(step=step, count=count), cache, 1 if bench.quick else 3)
+            yield Figure("overhead", f"scheduling {count} operations, {what}", taken, "ms", limit)
+
+
+def cold(bench: Bench) -> Iterator[Figure]:
+    """Import, first calls, compilation, kernels from disk."""
+    works = dict(list(WORKS.items())[:2]) if bench.quick else WORKS
     with tempfile.TemporaryDirectory() as cache:
-        yield f"- import over NumPy and SciPy: {_fresh(_IMPORT, cache, 7):.0f} ms (wanted: ≤ 150 ms)"
-        for name, work in _WORKS.items():
-            first = _fresh(_FIRST.format(work=work), cache, PYFINCH_COMPILE="auto")
-            yield f"- first call of {name} in a new process, uncompiled: {first:.0f} ms (wanted: ≤ 150 ms)"
-        for name, work in _WORKS.items():
-            with tempfile.TemporaryDirectory() as own:
-                cold = _fresh(_COLD.format(work=work), own, 1, PYFINCH_COMPILE="always")
-                warm = _fresh(_COLD.format(work=work), own, 3, PYFINCH_COMPILE="always")
-            yield (
-                f"- {name}, scheduling included: compiled cold {cold:.0f} ms (wanted: ≤ 2500 ms a kernel), "
-                f"from disk {warm:.0f} ms (wanted: ≤ 60 ms a kernel)"
-            )
-        if not quick:
-            ratio = _fresh(_MEMORY, cache, 1)
-            yield f"- peak memory of A @ A beyond the inputs: {ratio:.2f} × the result (wanted: ≤ 2 × and a workspace)"
+        yield Figure("overhead", "import, over NumPy and SciPy", fresh(IMPORT, cache, 5), "ms", 100.0)
+        for name, work in works.items():
+            first = fresh(FIRST.format(work=work, warm=""), cache, 1 if bench.quick else 3, PYFINCH_COMPILE="auto")
+            yield Figure("overhead", f"first call of {name} in a process, uncompiled", first, "ms")
+        yield from scheduling(bench, cache)
+    compiled, loaded = [], []
+    for name, work in works.items():
+        with tempfile.TemporaryDirectory() as own:
+            code = FIRST.format(work=work, warm=JIT)
+            compiled.append(fresh(code, own, 1, PYFINCH_COMPILE="always"))
+            loaded.append(fresh(code, own, 1 if bench.quick else 3, PYFINCH_COMPILE="always"))
+        yield Figure("overhead", f"first call of {name}, compiled", compiled[-1], "ms")
+        yield Figure("overhead", f"first call of {name}, kernel from disk", loaded[-1], "ms", 20.0)
+    yield Figure("overhead", "cold compilation, median", statistics.median(compiled), "ms", 1200.0)
+
+
+def run(bench: Bench) -> Iterator[Record]:
+    """Measure."""
+    yield from warm(bench)
+    yield from cold(bench)
+    if not bench.quick and sys.platform == "linux":
+        with tempfile.TemporaryDirectory() as cache:
+            ratio = fresh(MEMORY, cache, 1)
+        yield Figure("overhead", "peak memory of A @ A beyond the inputs", ratio, "× the result", 2.0)

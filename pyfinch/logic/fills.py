@@ -9,6 +9,7 @@ object.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,11 @@ def apply_to_fills(op: Operator, args: Sequence[LogicNode | None], dtypes: Seque
     >>> print(apply_to_fills(get("+"), [Immediate(0.0), None], [float64, float64]))
     None
     """
+    return _applied(op, tuple(args), tuple(dtypes))
+
+
+@lru_cache(maxsize=4096)
+def _applied(op: Operator, args: tuple[LogicNode | None, ...], dtypes: tuple[DT, ...]) -> LogicNode | None:
     if isinstance(op, ValueOperator) and op.name == "known_fill":
         return Immediate(op.value)
     known = [arg.value if isinstance(arg, Immediate) else None for arg in args]

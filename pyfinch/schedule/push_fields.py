@@ -115,7 +115,7 @@ class _Naming(_Push):
         match term:
             case MapJoin(op, args):
                 names = dict(zip(self.fields_of(term), wanted, strict=True))
-                parts = [(arg, _renamed(self.fields_of(arg), names)) for arg in args]
+                parts: list[_Key] = [(arg, _renamed(self.fields_of(arg), names)) for arg in args]
                 return parts, lambda made: MapJoin(op, tuple(made))
             case Aggregate(op, init, arg, idxs):
                 names = dict(zip(self.fields_of(term), wanted, strict=True))
@@ -149,7 +149,7 @@ class _Ordering(_Push):
             case Reorder(arg, _):
                 return self.same(arg, wanted)
             case MapJoin(op, args):
-                parts = [(arg, intersect(wanted, self.fields_of(arg))) for arg in args]
+                parts: list[_Key] = [(arg, intersect(wanted, self.fields_of(arg))) for arg in args]
                 return parts, lambda made: Reorder(MapJoin(op, tuple(made)), wanted)
             case Aggregate(op, init, arg, bound):
                 inner = self.fields_of(arg)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pyfinch.backends.numba import parallel
 from pyfinch.backends.numba.execute import LIMITS, Execution, Part
 from pyfinch.backends.numba.kernel import KernelSource
-from pyfinch.backends.numba.parallel import LARGE, split_of
+from pyfinch.backends.numba.parallel import split_of
 from pyfinch.backends.threads import get_num_threads
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Dense
@@ -52,6 +53,7 @@ class _Writer:
             "zeros": np.zeros,
             "int64": np.int64,
             "get_num_threads": get_num_threads,
+            "parallel": parallel,
         }
 
     def line(self, text: str) -> None:
@@ -124,7 +126,7 @@ class _Writer:
         self.has_workspace = any(argument.kind == "workspace" for argument in self.source.arguments)
         weight = 8 if self.has_workspace else 1
         if split_of(self.source.program) is not None:
-            self.line(f"if size >= {LARGE // weight} and get_num_threads() > 1: return None")
+            self.line(f"if size * {weight} >= parallel.LARGE and get_num_threads() > 1: return None")
 
     def initial(self) -> None:
         """The result's initial value, which may depend on fill values and numbers."""

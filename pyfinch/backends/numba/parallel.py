@@ -8,7 +8,7 @@ and the number of threads alone.
 
 from __future__ import annotations
 
-import ctypes
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -46,7 +46,10 @@ class Split:
 
 @cache
 def split_of(program: Block) -> Split | None:
-    """How the pieces of a kernel's outermost loop may run side by side; None if they may not."""
+    """How the pieces of a kernel's outermost loop may run side by side; None if they may not, or need not.
+
+    What appends without reducing anything is bound by memory, and to join its pieces moves all of that once more.
+    """
     result, init = program.bodies[0].tensor, program.bodies[0].init  # type: ignore[attr-defined]
     body = program.bodies[1]
     if not isinstance(body, Loop):
@@ -56,7 +59,9 @@ def split_of(program: Block) -> Split | None:
     if not writes or any(isinstance(level, SparseByteMap) for level in ftype.levels):
         return None
     if all(write.lhs.idxs and write.lhs.idxs[0] is body.index for write in writes):
-        return Split(None)
+        indices = {term.index for term in postorder(body) if isinstance(term, Loop)}
+        appends = any(level.appends for level in ftype.levels)
+        return None if appends and len(indices) <= ftype.ndim else Split(None)
     op = writes[0].op
     sums = all(write.op is op and body.index not in write.lhs.idxs for write in writes)
     neutral = isinstance(init, Literal) and (op.idempotent or op.is_identity(init.value))
@@ -78,9 +83,8 @@ def run_parallel(execution: Execution, kernel: Kernel, total: int) -> Tensor | N
     split = split_of(execution.source.program)
     if split is None:
         return None
-    weight = 8 if execution.has_workspace else 1
     size = execution.operand_size()
-    if size * weight < LARGE:
+    if size * execution.weight < LARGE:
         return None
     space = int(np.prod(execution.shape, dtype=object))
     if split.op is not None and threads * space > size:
@@ -182,122 +186,103 @@ def _sliced(execution: Execution, kernel: Kernel, cuts: list[int], threads: int)
 
 
 class _Join:
-    """Pieces that append, each to arrays of its own, which are put one behind the other."""
+    """Pieces that append. Each thread appends its pieces to arrays of its own, from which they are put in order."""
 
     def __init__(self, execution: Execution, kernel: Kernel, cuts: list[int], threads: int, shared: Part) -> None:
-        self.execution, self.kernel, self.cuts, self.threads = execution, kernel, cuts, threads
-        self.shared = shared.buffers
+        self.execution, self.kernel, self.cuts = execution, kernel, cuts
         self.levels = execution.ftype.levels
         self.first = next(number for number, level in enumerate(self.levels) if level.appends)
         slots = sum(level.modes for level in self.levels[: self.first])
-        self.rows = int(np.prod(execution.shape[1:slots], dtype=np.int64))  # positions above lists, a coordinate
-        self.block = execution.block_below(self.first)
-        # one level that appends, right above the values: pieces get slices of one array
-        self.is_flat = not any(level.appends for level in self.levels[self.first + 1 :])
-        self.parts: list[Any] = [None] * (len(cuts) - 1)
-        self.kept: list[Any] = [None] * threads
-        self.kept[0] = shared.workspaces
+        self.rows = math.prod(execution.shape[1:slots])  # positions above the lists, a coordinate of the loop
+        self.threads, self.pieces = threads, len(cuts) - 1
+        self.parts: list[Part | None] = [shared, *[None] * (threads - 1)]
+        self.pointer = shared.buffers[self.first][0]
+        self.owners = [0] * self.pieces
+        self.begins = np.zeros((self.pieces, len(self.levels)), np.int64)  # entries of the thread's before the piece
+        self.ends = np.zeros((self.pieces, len(self.levels)), np.int64)
 
     def run(self) -> Tensor:
         """Run all pieces, then join them level by level."""
-        run_pieces(len(self.parts), self.threads, self.work)
+        run_pieces(self.pieces, self.threads, self.work)
         made: list[list[Array]] = []
-        bases = [0] * len(self.parts)  # of positions above the level at hand, piece by piece
-        counts = [(high - low) * self.rows for low, high in zip(self.cuts, self.cuts[1:], strict=False)]
+        # where the pieces' positions are among their thread's, and how many they are, above the level at hand
+        begins = np.zeros(self.pieces, np.int64)
+        counts = np.diff(self.cuts) * self.rows
         for number, level in enumerate(self.levels):
             if level.appends:
-                own = [int(part.state[2 * number]) for part in self.parts]
-                starts = [0, *np.cumsum(own).tolist()]
-                self.execution.check_room(number, starts[-1])
-                ptr = self.pointers(number, counts, starts)
-                made.append([ptr, *self.joined(number, own, starts)])
-                bases, counts = starts[:-1], own
-            elif number < self.first:
-                made.append(self.shared[number])
-            elif level.modes:
-                dim = self.execution.shape[sum(above.modes for above in self.levels[:number])]
-                counts = [count * dim for count in counts]
-                bases = [base * dim for base in bases]
+                own = self.ends[:, number] - self.begins[:, number]
+                starts = np.concatenate([[0], np.cumsum(own)])
+                self.execution.check_room(number, int(starts[-1]))
+                ptr = self.pointers(number, begins, counts, starts)
+                begins, counts = self.begins[:, number], own
+                made.append([ptr, *self.joined(number, begins, counts)])
+            elif number < self.first or not level.buffer_names:
+                if number > self.first and level.modes:
+                    dim = self.execution.shape[sum(above.modes for above in self.levels[:number])]
+                    begins, counts = begins * dim, counts * dim
                 made.append([])
-            elif level.buffer_names:
-                made.append(self.joined(number, counts, [*bases, bases[-1] + counts[-1]]))
             else:
-                made.append([])
+                made.append(self.joined(number, begins, counts))
         return self.execution.tensor(made)
 
     def work(self, piece: int, thread: int) -> None:
         """Run one piece."""
-        execution, low, high = self.execution, self.cuts[piece], self.cuts[piece + 1]
-        if self.is_flat:
-            buffers = self.slices(piece)
-        else:
-            buffers = execution.allocated(1 + execution.guess() // len(self.parts))
+        part = self.parts[thread]
+        if part is None:
+            part = self.parts[thread] = self.execution.part(None)
             if self.first > 0:
-                buffers[self.first][0] = self.shared[self.first][0]
-        part = execution.part(self.kept[thread], buffers)
-        execution.advance(self.kernel, part, low, high)
-        self.kept[thread] = part.workspaces
-        self.parts[piece] = part
+                part.buffers[self.first][0] = self.pointer
+        self.owners[piece] = thread
+        self.begins[piece] = part.state[::2]
+        self.execution.advance(self.kernel, part, self.cuts[piece], self.cuts[piece + 1])
+        self.ends[piece] = part.state[::2]
 
-    def slices(self, piece: int) -> list[list[Array]]:
-        """A piece's share of the arrays, which have room for all."""
-        buffers = [list(level) for level in self.shared]
-        ptr, *idxs = buffers[self.first]
-        count = len(self.parts)
-        room = len(idxs[0])
-        low, high = room * piece // count, room * (piece + 1) // count
-        if self.first == 0:
-            ptr = np.zeros(2, ptr.dtype)
-        buffers[self.first] = [ptr, *[idx[low:high] for idx in idxs]]
-        if buffers[-1]:
-            buffers[-1] = [buffers[-1][0][low * self.block : high * self.block]]
-        return buffers
-
-    def pointers(self, number: int, counts: list[int], starts: list[int]) -> Array:
-        """The pointers of a level: the pieces', each moved on by what was appended before it."""
+    def pointers(self, number: int, begins: Array, counts: Array, starts: Array) -> Array:
+        """The pointers of a level: the pieces', each moved on to where it is put."""
         counted = number in self.execution.source.counted
+        moves = starts[:-1] - self.begins[:, number]
         if number == self.first and number > 0:
-            ptr = self.shared[number][0]
+            ptr = self.pointer
             if counted:
                 np.cumsum(ptr, out=ptr)
-            else:
-                for piece in range(1, len(self.parts)):
+                return ptr
+            for piece in range(self.pieces):
+                if moves[piece]:
                     low, high = self.cuts[piece] * self.rows, self.cuts[piece + 1] * self.rows
-                    ptr[low + 1 : high + 1] += ptr.dtype.type(starts[piece])
+                    ptr[low + 1 : high + 1] += ptr.dtype.type(moves[piece])
             return ptr
         dtype = self.levels[number].buffer_dtypes[0]
         if number == 0:
             return np.array([0, starts[-1]], dtype)
-        ptr = np.empty(sum(counts) + 1, dtype)
-        ptr[0] = 0
+        ptr = np.zeros(int(counts.sum()) + 1, dtype)
         at = 1
-        for piece, part in enumerate(self.parts):
-            own = part.buffers[number][0][1 : counts[piece] + 1]
-            if counted:
-                own = np.cumsum(own, dtype=own.dtype)
-            np.add(own, own.dtype.type(starts[piece]), out=ptr[at : at + counts[piece]])
-            at += counts[piece]
-        return ptr
+        for piece, owner in enumerate(self.owners):
+            part = self.parts[owner]
+            assert part is not None
+            begin, count = int(begins[piece]), int(counts[piece])
+            own = part.buffers[number][0][begin + 1 : begin + count + 1]
+            ptr[at : at + count] = own if counted else own + own.dtype.type(moves[piece])
+            at += count
+        return np.cumsum(ptr, dtype=dtype) if counted else ptr
 
-    def joined(self, number: int, counts: list[int], starts: list[int]) -> list[Array]:
+    def joined(self, number: int, begins: Array, counts: Array) -> list[Array]:
         """The arrays of a level but its pointers, the pieces' one behind the other."""
-        skip = 1 if self.levels[number].appends else 0
+        whole = self.parts[0]
+        assert whole is not None
         made = []
-        for place in range(skip, len(self.shared[number])):
-            pieces = [part.buffers[number][place] for part in self.parts]
-            whole = self.shared[number][place]
-            if not all(piece.base is whole for piece in pieces):
-                whole = self.execution.empty(starts[-1], whole.dtype)
-            for piece, count, start in zip(pieces, counts, starts, strict=False):
-                _move(whole, start, piece, count)
-            whole.resize(starts[-1], refcheck=False)
-            made.append(whole)
+        for place in range(1 if self.levels[number].appends else 0, len(whole.buffers[number])):
+            if not any(self.owners):  # one thread did it all, in order
+                made.append(whole.buffers[number][place])
+                made[-1].resize(int(counts.sum()), refcheck=False)
+                continue
+            pieces = []
+            for owner, begin, count in zip(self.owners, begins.tolist(), counts.tolist(), strict=True):
+                part = self.parts[owner]
+                assert part is not None
+                pieces.append(part.buffers[number][place][begin : begin + count])
+            made.append(np.concatenate(pieces))
+            del pieces
+            for part in self.parts:
+                if part is not None:
+                    part.buffers[number][place] = made[-1][:0]  # its memory is free for the next one
         return made
-
-
-def _move(target: Array, start: int, source: Array, count: int) -> None:
-    """Copy elements, which may lie further on in the same memory."""
-    size = target.itemsize
-    to = target.ctypes.data + start * size
-    if count and to != source.ctypes.data:
-        ctypes.memmove(to, source.ctypes.data, count * size)

@@ -230,7 +230,7 @@ def run(bench: Bench) -> Iterator[Record]:
         yield from of_matrix(bench, "uniform", uniform(100_000 if bench.quick else 200_000, 10))
         yield from of_matrix(bench, "power law", power_law(*((16, 1 << 20) if bench.quick else (17, 1 << 21))))
         yield of_product(bench, "uniform", uniform(10_000 if bench.quick else 100_000, 10))
-        yield of_product(bench, "power law", power_law(*((12, 1 << 15) if bench.quick else (14, 1 << 17))))
+        yield of_product(bench, "power law", power_law(*((12, 1 << 15) if bench.quick else (13, 1 << 16))))
         yield of_tensor(bench, "uniform", False)
         yield of_tensor(bench, "power law", True)
     finally:

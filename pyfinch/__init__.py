@@ -36,7 +36,6 @@ from pyfinch.api.creation import (
     lazy,
     ones,
     random,
-    set_num_threads,
     zeros,
 )
 from pyfinch.api.einop import einop
@@ -52,6 +51,7 @@ from pyfinch.api.reductions import all, any, max, mean, min, prod, sum
 from pyfinch.api.tensor import Tensor
 from pyfinch.backends.base import use_backend, use_scheduler
 from pyfinch.backends.crosscheck import crosscheck
+from pyfinch.backends.threads import get_num_threads, set_num_threads
 from pyfinch.formats.format import Format, FType, format
 
 __all__ = [
@@ -84,6 +84,7 @@ __all__ = [
     "format",
     "full",
     "fuse",
+    "get_num_threads",
     "lazy",
     "matmul",
     "matrix_transpose",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyfinch.algebra.dtypes import check_dtype
-from pyfinch.algebra.errors import DTypeError, PyFinchError, ShapeError
+from pyfinch.algebra.errors import PyFinchError, ShapeError
 from pyfinch.algebra.values import as_scalar
 from pyfinch.api.compute import compute_all
 from pyfinch.api.eager import TRACING, as_lazy
@@ -29,7 +29,6 @@ __all__ = [
     "lazy",
     "ones",
     "random",
-    "set_num_threads",
     "zeros",
 ]
 
@@ -291,22 +290,3 @@ def rebuilt(x: Any, results: Any) -> Any:
     if isinstance(x, tuple | list):
         return type(x)([rebuilt(part, results) for part in x])
     return x
-
-
-_threads = [1]
-
-
-def set_num_threads(count: int) -> int:
-    """Set how many threads kernels may use, and return the number before.
-
-    Parallel execution is yet to come: kernels run in one thread, and this is kept for then.
-
-    Raises
-    ------
-    DTypeError
-        If ``count`` is no positive integer.
-    """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise DTypeError(f"set_num_threads takes a positive integer, got {count!r}")
-    before, _threads[0] = _threads[0], count
-    return before

@@ -126,14 +126,18 @@ class Postwalk:
     rule: Rule
 
     def __call__(self, term: Term) -> Term | None:
-        done: dict[Term, Term] = {}
+        changed: dict[Term, Term] = {}
         rule = self.rule
         for part in postorder(term):
-            children = part.children
-            now = part.with_children([done[child] for child in children]) if children else part
-            done[part] = rule(now) or now
-        made = done[term]
-        return None if made is term else made
+            now = part
+            if changed:
+                children = part.children
+                if not changed.keys().isdisjoint(children):
+                    now = part.with_children([changed.get(child, child) for child in children])
+            now = rule(now) or now
+            if now is not part:
+                changed[part] = now
+        return changed.get(term)
 
 
 @dataclass(frozen=True, slots=True)

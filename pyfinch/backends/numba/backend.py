@@ -66,6 +66,15 @@ class NumbaExecutable:
         kept = {name for name, _ in plan.results}
         uses = last_uses(plan.steps, kept)
         self.steps = [_ready(step, names) for step, names in zip(plan.steps, uses, strict=True)]
+        self.single = self._single()
+
+    def _single(self) -> Any:
+        """The kernel, its operands' names and the result, for a plan that is no more than one kernel."""
+        match self.steps, self.plan.results:
+            case [_Ready(step, Kernel() as kernel, _, None)], ((name, _) as result,) if name == step.result:
+                if step.combine is None:
+                    return kernel.quick, tuple([self.plan.inputs[operand] for operand in step.operands]), result
+        return None
 
     @property
     def source(self) -> str:
@@ -85,6 +94,11 @@ class NumbaExecutable:
         if self.widened is not None:
             return self.widened(tensors)
         try:
+            if self.single is not None:
+                quick, names, (_, order) = self.single
+                result = quick([tensors[name] for name in names], {})
+                if result is not None:
+                    return (with_static_fill(permuted(result, order)),)
             return self.run(tensors)
         except WorkspaceTooLarge:
             if self.sorting is None:
@@ -112,16 +126,18 @@ class NumbaExecutable:
         if step.kind == "share":
             (tensor,) = operands
             return Tensor._trusted(step.ftype, tensor.storage_shape, tensor.fill_value, tensor.buffers)
-        shape = tuple(extent(operands, place) for place in step.shape)
         if step.kind == "permute":
             return permute(operands[0], step.order, step.ftype)
         assert ready.kernel is not None
-        if ready.picks is None:
-            result = ready.kernel(operands, shape)
-        else:
-            given: dict[str, Any] = {name: extent(operands, place) for name, place in step.given}
+        given: dict[str, Any] = {}
+        picked = operands
+        if ready.picks is not None:
+            given = {name: extent(operands, place) for name, place in step.given}
             given.update(zip(step.variables, operands, strict=True))
-            result = ready.kernel([operands[k] for k in ready.picks], shape, given)
+            picked = [operands[k] for k in ready.picks]
+        result = ready.kernel.quick(picked, given)
+        if result is None:
+            result = ready.kernel(picked, tuple([extent(operands, place) for place in step.shape]), given)
         if step.combine is not None:
             return combine(result, step.combine, step.ftype)
         return result

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,14 @@ import numpy as np
 from pyfinch.algebra.values import same_value
 from pyfinch.backends.base import BrokenPromise
 from pyfinch.backends.numba.kernel import KernelSource
+from pyfinch.backends.numba.parallel import run_parallel
 from pyfinch.backends.steps import evaluate
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import SparseByteMap
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.nodes import Literal
+from pyfinch.loops.nodes import Literal, Variable
 
-__all__ = ["IndexOverflow", "WorkspaceTooLarge", "run", "writable"]
+__all__ = ["Execution", "IndexOverflow", "Part", "WorkspaceTooLarge", "run", "writable"]
 
 Kernel = Callable[..., int]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -40,6 +43,8 @@ def run(
     tensors: Sequence[Tensor],
     shape: tuple[int, ...],
     given: Mapping[str, Any] | None = None,
+    *,
+    threads: bool = False,
 ) -> Tensor:
     """Run a kernel.
 
@@ -56,11 +61,24 @@ def run(
     given
         The extents of loops that no operand tells, by index, and any tensors, by name, that only the result's
         initial value depends on.
+    threads
+        Whether large work may be spread over several threads.
     """
-    return _Run(source, tensors, shape, given or {}).run(kernel)
+    return Execution(source, tensors, shape, given or {}).run(kernel, threads)
 
 
-class _Run:
+@dataclass(slots=True)
+class Part:
+    """A range of the outermost loop under way: what it has made, how much of it, and its workspaces."""
+
+    buffers: list[list[Array]]
+    state: Array
+    workspaces: list[Array] | None
+
+
+class Execution:
+    """One call of a kernel."""
+
     def __init__(
         self, source: KernelSource, tensors: Sequence[Tensor], shape: tuple[int, ...], given: Mapping[str, Any]
     ) -> None:
@@ -69,6 +87,7 @@ class _Run:
             tensor.check_ends()
         assert isinstance(source.result.type, FType)
         self.ftype = source.result.type
+        self.has_workspace = any(argument.kind == "workspace" for argument in source.arguments)
         if isinstance(source.init, Literal) and not source.promises:
             self.init: np.generic = source.init.value
         else:
@@ -77,8 +96,14 @@ class _Run:
             for fill, promised in source.promises:
                 if not same_value(evaluate(fill, by_name), promised):
                     raise BrokenPromise(f"an intermediate fill is not {promised} for these numbers")
-        self.state = np.zeros(2 * len(self.ftype.levels), np.int64)
-        self.buffers: list[list[Array]] = []
+
+    def operand(self, variable: Variable) -> Tensor:
+        """The tensor that a variable stands for."""
+        return self.tensors[self.source.operands.index(variable)]
+
+    def operand_size(self) -> int:
+        """How many elements the operands store."""
+        return sum(sum(map(len, t.buffers[-1])) or t.nnz for t in self.tensors if t.ndim)
 
     def extent(self, place: Any) -> int:
         """A loop's extent: a number, or a storage slot of an operand."""
@@ -87,39 +112,58 @@ class _Run:
         k, slot = place
         if k == "given":
             return int(self.given[slot])
-        size: int = self.tensors[k].storage_shape[slot]
+        tensor = self.tensors[k]
+        size: int = tensor.shape[tensor.ftype.mode_order[slot]]
         return size
 
     # ------------------------------------------------------------------------------------------ allocation
 
-    def allocate(self) -> None:
-        """First buffers of the result: room for as many entries as the operands have together."""
-        guess = sum(tensor.nnz for tensor in self.tensors if tensor.ndim)
-        if any(argument.kind == "workspace" for argument in self.source.arguments):
-            # products have more entries than their operands; untouched memory costs nothing
-            guess = min(16 * guess, max(2 * guess, 2**26))
+    def part(self, workspaces: list[Array] | None, buffers: list[list[Array]] | None = None) -> Part:
+        """A range about to start: with clean workspaces, or new ones, and with buffers, or new ones for all."""
+        if buffers is None:
+            buffers = self.mirrored() if self.source.mirror is not None else self.allocated(self.guess())
+        return Part(buffers, np.zeros(2 * len(self.ftype.levels), np.int64), workspaces)
+
+    def guess(self) -> int:
+        """Room for as many entries as the operands have together.
+
+        For a product more, as untouched memory costs nothing.
+        """
+        guess = sum([tensor.nnz for tensor in self.tensors if tensor.ndim])
+        return min(16 * guess, max(2 * guess, 2**26)) if self.has_workspace else guess
+
+    def mirrored(self) -> list[list[Array]]:
+        """The buffers of a result that shares an operand's structure."""
+        assert self.source.mirror is not None
+        shared = self.tensors[self.source.mirror]
+        size = len(shared.buffers[-1][0]) if shared.buffers[-1] else shared.nnz
+        return [*[list(buffers) for buffers in shared.buffers[:-1]], [self.empty(size, self.ftype.dtype)]]
+
+    def allocated(self, guess: int) -> list[list[Array]]:
+        """First buffers of the result, with room for so many entries."""
+        made: list[list[Array]] = []
         npos, slot, appended = 1, 0, False
-        levels = self.ftype.levels
-        for number, level in enumerate(levels):
+        for number, level in enumerate(self.ftype.levels):
             dims = self.shape[slot : slot + level.modes]
             slot += level.modes
             if level.appends:
                 if max(dims) > LIMITS[level.buffer_dtypes[1]]:
                     raise IndexOverflow
-                room = min(max(guess, 16), max(npos * int(np.prod(dims, dtype=object)), 1))
+                room = min(max(guess, 16), max(npos * math.prod(dims), 1))
                 ptr = self.empty(npos + 1, level.buffer_dtypes[0], number in self.source.counted)
                 ptr[0] = 0
-                self.buffers.append([ptr, *[self.empty(room, dtype) for dtype in level.buffer_dtypes[1:]]])
+                made.append([ptr, *[self.empty(room, dtype) for dtype in level.buffer_dtypes[1:]]])
                 npos, appended = room, True
             elif level.modes:
                 npos *= dims[0]
                 listed = [np.empty(0, dtype) for dtype in level.buffer_dtypes[:2]]
                 is_map = isinstance(level, SparseByteMap)
-                self.buffers.append([*listed, self.empty(npos, np.dtype(np.bool_), zero=True)] if is_map else [])
+                made.append([*listed, self.empty(npos, np.dtype(np.bool_), zero=True)] if is_map else [])
             elif level.buffer_names:
-                self.buffers.append([self.values(npos, level.buffer_dtypes[0], appended)])
+                made.append([self.values(npos, level.buffer_dtypes[0], appended)])
             else:
-                self.buffers.append([])
+                made.append([])
+        return made
 
     def empty(self, size: int, dtype: np.dtype[Any] | None, zero: bool = False) -> Array:
         """An array, or MemoryError saying what it was for."""
@@ -140,20 +184,29 @@ class _Run:
         values.fill(self.init)
         return values
 
-    def grow(self) -> None:
+    def block_below(self, number: int) -> int:
+        """How many values stand below each entry of a level, the levels between being dense."""
+        slot = sum(level.modes for level in self.ftype.levels[: number + 1])
+        return math.prod(self.shape[slot:])
+
+    def check_room(self, number: int, count: int) -> None:
+        """Raise IndexOverflow if a level's pointers cannot say so many entries."""
+        if count > LIMITS[self.ftype.levels[number].buffer_dtypes[0]]:
+            raise IndexOverflow
+
+    def grow(self, part: Part) -> None:
         """Make room, geometrically, for the level that asked; only what is filled is moved."""
-        levels = self.ftype.levels
-        for number, level in enumerate(levels):
-            need = int(self.state[2 * number + 1])
-            if not level.appends or need <= len(self.buffers[number][1]):
+        for number, level in enumerate(self.ftype.levels):
+            buffers = part.buffers[number]
+            need = int(part.state[2 * number + 1])
+            if not level.appends or need <= len(buffers[1]):
                 continue
-            if need > LIMITS[level.buffer_dtypes[0]]:
-                raise IndexOverflow
-            room = max(need, 4 * len(self.buffers[number][1]))
-            filled = int(self.state[2 * number])
-            for b in range(1, len(self.buffers[number])):
-                self.buffers[number][b] = self.moved(self.buffers[number][b], filled, room)
-            self.grow_below(number + 1, filled, room)
+            self.check_room(number, need)
+            room = max(need, 4 * len(buffers[1]))
+            filled = int(part.state[2 * number])
+            for b in range(1, len(buffers)):
+                buffers[b] = self.moved(buffers[b], filled, room)
+            self.grow_below(part, number + 1, filled, room)
 
     def moved(self, array: Array, filled: int, room: int) -> Array:
         """A longer array whose first elements are those of another one."""
@@ -161,12 +214,13 @@ class _Run:
         made[:filled] = array[:filled]
         return made
 
-    def grow_below(self, number: int, filled: int, room: int) -> None:
+    def grow_below(self, part: Part, number: int, filled: int, room: int) -> None:
         """Give the levels below an appending level as many positions as it has room."""
         slot = sum(level.modes for level in self.ftype.levels[:number])
-        for level, buffers in zip(self.ftype.levels[number:], self.buffers[number:], strict=True):
+        for deeper, level in enumerate(self.ftype.levels[number:], number):
+            buffers = part.buffers[deeper]
             if level.appends:
-                ptr = self.empty(room + 1, buffers[0].dtype, number in self.source.counted)
+                ptr = self.empty(room + 1, buffers[0].dtype, deeper in self.source.counted)
                 ptr[: filled + 1] = buffers[0][: filled + 1]
                 buffers[0] = ptr
                 return
@@ -175,12 +229,25 @@ class _Run:
                 slot += 1
             elif buffers:
                 buffers[0] = self.moved(buffers[0], filled, room)
-            number += 1
 
-    def resize_below(self, number: int, npos: int) -> None:
-        """Give the levels below an appending level as many positions as it has room."""
+    def trim(self, part: Part) -> None:
+        """Cut buffers to what was appended, in place."""
+        for number, level in enumerate(self.ftype.levels):
+            buffers = part.buffers[number]
+            if level.appends:
+                count = int(part.state[2 * number])
+                if number in self.source.counted:
+                    np.cumsum(buffers[0], out=buffers[0])
+                for b in range(1, len(buffers)):
+                    buffers[b].resize(count, refcheck=False)
+                self.trim_below(part, number + 1, count)
+            elif isinstance(level, SparseByteMap):
+                self.list_marks(part, number)
+
+    def trim_below(self, part: Part, number: int, npos: int) -> None:
+        """Cut the levels below an appending level to as many positions as it has entries."""
         slot = sum(level.modes for level in self.ftype.levels[:number])
-        for level, buffers in zip(self.ftype.levels[number:], self.buffers[number:], strict=True):
+        for level, buffers in zip(self.ftype.levels[number:], part.buffers[number:], strict=True):
             if level.appends:
                 buffers[0].resize(npos + 1, refcheck=False)
                 return
@@ -190,23 +257,10 @@ class _Run:
             elif buffers:
                 buffers[0].resize(npos, refcheck=False)
 
-    def trim(self) -> None:
-        """Cut buffers to what was appended, in place."""
-        for number, level in enumerate(self.ftype.levels):
-            if level.appends:
-                count = int(self.state[2 * number])
-                if number in self.source.counted:
-                    np.cumsum(self.buffers[number][0], out=self.buffers[number][0])
-                for b in range(1, len(self.buffers[number])):
-                    self.buffers[number][b].resize(count, refcheck=False)
-                self.resize_below(number + 1, count)
-            elif isinstance(level, SparseByteMap):
-                self.list_marks(number)
-
-    def list_marks(self, number: int) -> None:
+    def list_marks(self, part: Part, number: int) -> None:
         """Give a byte map the list of what its table marks."""
         slot = sum(level.modes for level in self.ftype.levels[:number])
-        ptr, idx, table = self.buffers[number]
+        ptr, idx, table = part.buffers[number]
         dim = self.shape[slot]
         marked = np.flatnonzero(table)
         if len(marked) > LIMITS[ptr.dtype] or dim - 1 > LIMITS[idx.dtype]:
@@ -214,7 +268,7 @@ class _Run:
         positions = int(np.prod(self.shape[:slot], dtype=np.int64))  # the levels above are dense or byte maps
         counts = np.bincount(marked // max(dim, 1), minlength=positions)
         made = np.concatenate([[0], np.cumsum(counts)])
-        self.buffers[number][:2] = [made.astype(ptr.dtype), (marked % max(dim, 1)).astype(idx.dtype)]
+        part.buffers[number][:2] = [made.astype(ptr.dtype), (marked % max(dim, 1)).astype(idx.dtype)]
 
     def workspace(self, number: int, dtype: str, place: object) -> Array:
         """A workspace's buffer: its table and bit sets are clean, the rest need not be."""
@@ -227,9 +281,11 @@ class _Run:
 
     # ----------------------------------------------------------------------------------------------- calls
 
-    def arguments(self) -> list[Any]:
+    def arguments(self, part: Part) -> list[Any]:
         """The kernel's arguments after ``lo``, ``hi`` and ``state``."""
         args: list[Any] = []
+        workspaces = iter(part.workspaces or ())
+        made: list[Array] = []
         for argument in self.source.arguments[3:]:
             parts: Any = argument.parts
             match argument.kind:
@@ -242,30 +298,41 @@ class _Run:
                 case "init":
                     args.append(self.init)
                 case "result":
-                    args.append(self.buffers[parts[0]][parts[1]])
+                    args.append(part.buffers[parts[0]][parts[1]])
                 case "workspace":
-                    args.append(self.workspace(*parts))
+                    array = next(workspaces, None)
+                    args.append(self.workspace(*parts) if array is None else array)
+                    made.append(args[-1])
+        part.workspaces = made
         return args
 
-    def run(self, kernel: Kernel) -> Tensor:
+    def advance(self, kernel: Kernel, part: Part, low: int, high: int) -> None:
+        """Run a range of the outermost loop, with more room where it is asked for."""
+        while (low := kernel(low, high, part.state, *self.arguments(part))) < high:
+            part.workspaces = None  # left as they were in the midst of an iteration
+            self.grow(part)
+
+    def resume(self, kernel: Kernel, part: Part, low: int, high: int) -> Tensor:
+        """Go on where a kernel ran out of room."""
+        self.grow(part)
+        self.advance(kernel, part, low, high)
+        self.trim(part)
+        return self.tensor(part.buffers)
+
+    def run(self, kernel: Kernel, threads: bool = False) -> Tensor:
         """Call the kernel until it is done."""
-        source = self.source
-        if source.mirror is None:
-            self.allocate()
-        else:
-            shared = self.tensors[source.mirror]
-            self.buffers = [list(buffers) for buffers in shared.buffers[:-1]]
-            size = len(shared.buffers[-1][0]) if shared.buffers[-1] else shared.nnz
-            self.buffers.append([self.empty(size, self.ftype.dtype)])
-        low, high = 0, self.outer_extent()
-        while True:
-            low = kernel(low, high, self.state, *self.arguments())
-            if low >= high:
-                break
-            self.grow()
-        if source.mirror is None:
-            self.trim()
-        return Tensor._trusted(self.ftype, self.logical_shape(), self.init, tuple(map(tuple, self.buffers)))
+        total = self.outer_extent()
+        if threads and (made := run_parallel(self, kernel, total)) is not None:
+            return made
+        part = self.part(None)
+        self.advance(kernel, part, 0, total)
+        if self.source.mirror is None:
+            self.trim(part)
+        return self.tensor(part.buffers)
+
+    def tensor(self, buffers: list[list[Array]]) -> Tensor:
+        """The result."""
+        return Tensor._trusted(self.ftype, self.logical_shape(), self.init, tuple(map(tuple, buffers)))
 
     def outer_extent(self) -> int:
         """The extent of the outermost loop; 1 if there is none."""

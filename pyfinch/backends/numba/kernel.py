@@ -70,6 +70,7 @@ class KernelSource:
     operands: tuple[Variable, ...]
     reads: tuple[Access, ...]
     outer: object
+    places: tuple[object, ...] | None
     result: Variable
     init: LoopNode
     counted: frozenset[int]
@@ -226,6 +227,7 @@ class _Builder:
             self.operands,
             tuple(self.reads),
             self.where[self.body.index] if isinstance(self.body, Loop) else None,
+            self.places(),
             self.result,
             self.init,
             frozenset(result.counted),
@@ -234,6 +236,14 @@ class _Builder:
             self.reassociates(),
             self.promises(),
         )
+
+    def places(self) -> tuple[object, ...] | None:
+        """Where the extents of the result come from; None where its program does not tell."""
+        for assign in self.assigns:
+            if assign.lhs.tensor is self.result:
+                found = [self.where.get(idx) for idx in assign.lhs.idxs if isinstance(idx, Index)]
+                return None if None in found or len(found) < len(assign.lhs.idxs) else tuple(found)
+        return None
 
     # ------------------------------------------------------------------------------------------- arguments
 

@@ -41,9 +41,10 @@ def trailing_zeros(word: Any) -> Any:
 def sort_touched(touched: Array, count: int, words: Array, summary: Array, table: Array) -> None:
     """Sort the first ``count`` of the distinct coordinates ``touched``, which are those that ``table`` marks.
 
-    Many, of all that there are, are read off the table. A few are sorted by insertion. More are entered into a bit set, one bit a coordinate, with a summary of one bit a
-    word that holds any, and read off in order (the two upper levels of P. van Emde Boas, "Preserving order in a
-    forest in less than logarithmic time", 1975). Both arrays are all zeros before and after.
+    A few are sorted by insertion. A large part of all that there are is read off the table. Else they are entered into
+    a bit set, one bit a coordinate, with a summary of one bit a word that holds any, and read off in order (the two
+    upper levels of P. van Emde Boas, "Preserving order in a forest in less than logarithmic time", 1975). Both arrays
+    are all zeros before and after.
     """
     if count <= 12:
         for k in range(1, count):
@@ -56,11 +57,11 @@ def sort_touched(touched: Array, count: int, words: Array, summary: Array, table
         return
     if count * 8 > table.shape[0]:
         found = 0
-        j = 0
+        coordinate = 0
         while found < count:
-            touched[found] = j
-            found += table[j]
-            j += 1
+            touched[found] = coordinate
+            found += table[coordinate]
+            coordinate += 1
         return
     one = np.uint64(1)
     low_bits = np.uint64(63)

@@ -16,6 +16,7 @@ from pyfinch.algebra.errors import PyFinchError
 from pyfinch.algebra.operators import UserOperator
 from pyfinch.algebra.term import postorder
 from pyfinch.backends.numba import runtime
+from pyfinch.backends.numba.calls import ShortCall, short_call
 from pyfinch.backends.numba.execute import run
 from pyfinch.backends.numba.kernel import KernelSource, build
 from pyfinch.formats.tensor import Tensor
@@ -53,6 +54,7 @@ class Kernel:
         self.source: KernelSource = build(program)
         self._plain: Callable[..., int] | None = None
         self._compiled: Callable[..., int] | None = None
+        self._call: ShortCall | None = None
         self._seen = False
         self._lock = threading.Lock()
 
@@ -71,7 +73,11 @@ class Kernel:
                 with np.errstate(all="ignore"):
                     return run(self.plain(), self.source, tensors, shape, given)
             function = self.compiled()
-        return run(function, self.source, tensors, shape, given)
+        return run(function, self.source, tensors, shape, given, threads=True)
+
+    def quick(self, tensors: Sequence[Tensor], given: Mapping[str, Any]) -> Tensor | None:
+        """Run on operands as above if the kernel is compiled and nothing is out of the ordinary; else None."""
+        return None if self._call is None else self._call(self._compiled, tensors, given)
 
     def user_operators(self) -> list[UserOperator]:
         """The operators of users that the program applies."""
@@ -101,6 +107,7 @@ class Kernel:
                 portable = all(op.portable for op in operators)
                 try:
                     self._compiled = machine_code(self.source, functions, portable=portable)
+                    self._call = short_call(self.source)
                 except Exception as error:
                     if not operators:
                         raise

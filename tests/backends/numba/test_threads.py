@@ -1,0 +1,229 @@
+"""Kernels in several threads: the same results, whatever is cut, grown, joined, forked or called from many threads."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyfinch as pf
+from pyfinch.backends import threads
+from pyfinch.backends.numba import execute, parallel, tiers
+
+pytestmark = pytest.mark.compiled
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(parallel, "LARGE", 0)
+    monkeypatch.setenv("PYFINCH_COMPILE", "always")
+    before = pf.get_num_threads()
+    yield
+    pf.set_num_threads(before)
+
+
+def _sparse(rng: Any, shape: tuple[int, ...], density: float, dtype: str) -> Any:
+    values = rng.integers(1, 9, shape).astype(dtype)
+    if dtype == "complex128":
+        values = values + 1j * rng.integers(0, 5, shape)
+    return np.where(rng.random(shape) < density, values, np.zeros((), dtype))
+
+
+WORKS: dict[str, Any] = {
+    "matrix times vector": lambda a, b, x: a @ np.ones(a.shape[1], a.dtype),
+    "vector times matrix": lambda a, b, x: pf.asarray(np.ones(a.shape[0], a.dtype)) @ a,
+    "matrix times matrix": lambda a, b, x: a @ b,
+    "sparse times dense": lambda a, b, x: a @ x,
+    "sum": lambda a, b, x: a + b,
+    "product": lambda a, b, x: a * b,
+    "scaled": lambda a, b, x: a * 3,
+    "total": lambda a, b, x: pf.sum(a),
+    "sum of columns": lambda a, b, x: pf.sum(a, axis=0),
+    "sum of rows": lambda a, b, x: pf.sum(a, axis=1),
+    "greatest": lambda a, b, x: pf.sum(a != 0) if a.dtype.kind in "cb" else pf.max(a, axis=1),
+    "least": lambda a, b, x: pf.sum(b != 0) if a.dtype.kind in "cb" else pf.min(a),
+    "sampled": lambda a, b, x: pf.compute(pf.lazy(a) * (pf.lazy(x) @ pf.asarray(x).T)),
+    "masked": lambda a, b, x: pf.compute((pf.lazy(a) @ b) * a),
+    "triangles": lambda a, b, x: pf.compute(pf.sum((pf.lazy(a) @ a) * a)),
+    "mapped": lambda a, b, x: pf.compute(pf.abs(pf.lazy(a) @ b)),
+}
+
+
+@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("fmt", ["csr", "coo"])
+@settings(max_examples=5, deadline=None)
+@given(
+    seed=st.integers(0, 99),
+    n=st.sampled_from([0, 1, 3, 40]),
+    density=st.sampled_from([0.0, 0.05, 0.5]),
+    dtype=st.sampled_from(["float64", "int64", "bool"]),
+)
+def test_results_do_not_depend_on_threads(work: str, fmt: str, seed: int, n: int, density: float, dtype: str) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = (_sparse(rng, (n, n), density, dtype) for _ in range(2))
+    x = _sparse(rng, (n, n), 0.7, dtype)
+    if not n and work in ("greatest", "least"):
+        return
+    left, right = (pf.asarray(m, format=fmt) for m in (a, b))
+    results = []
+    for count in (1, 2, 3):
+        pf.set_num_threads(count)
+        result = WORKS[work](left, right, pf.asarray(x))
+        result.validate()
+        results.append(result)
+    one, *others = results
+    for other in others:
+        assert other.ftype is one.ftype
+        np.testing.assert_allclose(other.todense(), one.todense(), rtol=1e-6)
+        if dtype in ("int64", "bool"):
+            for mine, theirs in zip(one.buffers, other.buffers, strict=True):
+                for first, second in zip(mine, theirs, strict=True):
+                    np.testing.assert_array_equal(first, second)
+
+
+def _power_law(n: int) -> Any:
+    rng = np.random.default_rng(3)
+    rows = (n * rng.random(6 * n) ** 4).astype(int)
+    return pf.asarray(sp.coo_array((np.ones(6 * n), (rows, rng.integers(0, n, 6 * n))), shape=(n, n)).tocsr())
+
+
+def test_pieces_that_run_out_of_room_grow_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = _power_law(300)
+    pf.set_num_threads(1)
+    one = a @ a
+    monkeypatch.setattr(execute.Execution, "guess", lambda self: 16)
+    for count in (2, 3):
+        pf.set_num_threads(count)
+        other = a @ a
+        other.validate()
+        for mine, theirs in zip(one.buffers, other.buffers, strict=True):
+            for first, second in zip(mine, theirs, strict=True):
+                np.testing.assert_array_equal(first, second)
+
+
+def test_tensors_of_three_modes_are_joined_level_by_level() -> None:
+    rng = np.random.default_rng(0)
+    dense = [_sparse(rng, (9, 8, 7), 0.2, "float64") for _ in range(2)]
+    for fmt in ("csf", "coo", "dense(sparse_list(sparse_list(element(0.0))))"):
+        a, b = (pf.asarray(d, format=fmt) for d in dense)
+        for count in (1, 2, 4):
+            pf.set_num_threads(count)
+            total = a + b
+            total.validate()
+            np.testing.assert_array_equal(total.todense(), dense[0] + dense[1])
+
+
+def test_one_number_of_threads_gives_the_same_bits() -> None:
+    a = pf.asarray(np.random.default_rng(0).random((200, 50)), format="csr")
+    pf.set_num_threads(2)
+    assert len({pf.sum(a).todense().tobytes() for _ in range(5)}) == 1
+
+
+def test_small_work_stays_in_the_calling_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    pf.set_num_threads(2)
+    seen = []
+    monkeypatch.setattr(parallel, "run_pieces", lambda *args: seen.append(args))
+    a = pf.asarray(np.eye(10), format="csr")
+    np.testing.assert_array_equal((a + a).todense(), 2 * np.eye(10))
+    assert not seen
+
+
+def test_many_threads_share_one_compile() -> None:
+    rng = np.random.default_rng(1)
+    kernels = len(tiers._kernels)
+    a = pf.asarray(sp.random_array((60, 70), density=0.1, format="csr", rng=rng))
+    expected = a.todense() * 5 - a.todense() ** 2
+    compiled: list[int] = []
+    original = tiers.Kernel.compiled
+
+    def counted(self: Any) -> Any:
+        if self._compiled is None:
+            with self._lock:
+                pass
+        compiled.append(id(self))
+        return original(self)
+
+    tiers.Kernel.compiled = counted  # type: ignore[method-assign]
+    results: list[Any] = []
+    try:
+        program = pf.lazy(a) * 5 - pf.lazy(a) ** 2.0
+        workers = [threading.Thread(target=lambda: results.append(pf.compute(program))) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        tiers.Kernel.compiled = original  # type: ignore[method-assign]
+    assert len(results) == 8
+    assert len(set(compiled)) <= 1
+    assert len(tiers._kernels) <= kernels + 1
+    for result in results:
+        np.testing.assert_allclose(result.todense(), expected)
+
+
+def test_an_error_in_one_piece_reaches_the_caller() -> None:
+    done = []
+
+    def work(piece: int, thread: int) -> None:
+        if piece == 3:
+            raise MemoryError("piece 3")
+        done.append(piece)
+
+    with pytest.raises(MemoryError, match="piece 3"):
+        threads.run_pieces(50, 2, work)
+    threads.run_pieces(5, 2, lambda piece, thread: done.append(piece))
+    assert len(done) >= 5
+
+
+def _child(queue: Any) -> None:
+    pf.set_num_threads(2)
+    a = _power_law(200)
+    queue.put(float(pf.sum(a @ a)))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_that_are_forked_or_spawned_compute(method: str) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} on this system")
+    pf.set_num_threads(2)
+    a = _power_law(200)
+    expected = float(pf.sum(a @ a))
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=120) == pytest.approx(expected)
+    child.join()
+    assert child.exitcode == 0
+
+
+def test_the_environment_sets_the_number() -> None:
+    code = "import pyfinch as pf; print(pf.get_num_threads())"
+    for value in ("3", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYFINCH_NUM_THREADS": value},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == value
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYFINCH_NUM_THREADS": "many"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "PYFINCH_NUM_THREADS must be a positive integer" in done.stderr

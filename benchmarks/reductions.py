@@ -61,7 +61,7 @@ def of_tensor(bench: Bench, name: str, shape: Any, coords: Any, values: Any) -> 
 def run(bench: Bench) -> Iterator[Row]:
     """Measure."""
     for name, matrix in matrices(bench.quick):
-        if name in (("uniform 1e4×10", "bcsstk13") if bench.quick else MATRICES):
+        if name in (("uniform 1e4×10",) if bench.quick else MATRICES):
             yield from of_matrix(bench, name, matrix)
     for given in tensors(bench.quick):
         if given[0] in (("3-D uniform",) if bench.quick else ("3-D uniform", "3-D power law", "4-D uniform")):

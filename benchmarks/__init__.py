@@ -9,4 +9,5 @@ import os
 # Read when libraries are loaded; workloads that measure threads ask for more at run time.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads that spin are slow where a core is not free
 os.environ.setdefault("PYFINCH_COMPILE", "always")

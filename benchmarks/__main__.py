@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("--large", action="store_true", help="also inputs that need several gigabytes")
     parser.add_argument("--output", type=Path, default=RESULTS / "latest", help="path without suffix")
     chosen = parser.parse_args()
-    bench = Bench(quick=chosen.quick, large=chosen.large, budget=0.3 if chosen.quick else 1.5)
+    bench = Bench(quick=chosen.quick, large=chosen.large, budget=0.3 if chosen.quick else 1.0)
     start = time.perf_counter()
     print(f"peers: scipy, hand, {', '.join(peers.announce())}", flush=True)
     found: list[Record] = []

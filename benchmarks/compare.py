@@ -1,7 +1,7 @@
 """Compare two runs: ``python -m benchmarks.compare base.json [new.json]``.
 
 A case's time is taken relative to its peers' in the same run, so that a busy machine is no regression. One that is
-more than a tenth slower, and slower by more than both runs' quartiles, is marked, and the exit code is 1.
+more than a tenth slower, and slower even from the worse to the better quartiles, is marked, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -27,10 +27,17 @@ def read(path: Path) -> tuple[Rows, Rows]:
     return keyed[0], keyed[1]
 
 
-def relative(row: dict[str, Any], peers: list[str]) -> float:
-    """Pyfinch's time over the geometric mean of the peers'; its seconds if there are none."""
-    ours = float(row["timings"][OURS]["median"])
-    return ours / geometric_mean([row["timings"][name]["median"] for name in peers]) if peers else ours
+def relative(row: dict[str, Any], peers: list[str], ours: str = "", theirs: str = "") -> float:
+    """Pyfinch's time over the geometric mean of the peers'; its seconds if there are none.
+
+    The times are medians, or the quartiles "low" or "high".
+    """
+
+    def time(name: str, quartile: str) -> float:
+        timing = row["timings"][name]
+        return float(timing["median"] * (timing[quartile] if quartile else 1.0))
+
+    return time(OURS, ours) / (geometric_mean([time(name, theirs) for name in peers]) if peers else 1.0)
 
 
 def changed(base: dict[str, Any], new: dict[str, Any]) -> tuple[float, float, bool]:
@@ -38,7 +45,7 @@ def changed(base: dict[str, Any], new: dict[str, Any]) -> tuple[float, float, bo
     before, after = base["timings"][OURS], new["timings"][OURS]
     peers = [name for name in base["timings"] if name != OURS and name in new["timings"]]
     change = relative(new, peers) / relative(base, peers)
-    apart = change * after["low"] > before["high"]
+    apart = relative(new, peers, "low", "high") > relative(base, peers, "high", "low")
     return after["median"] / before["median"], change, change > SLOWER and apart
 
 

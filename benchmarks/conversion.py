@@ -122,10 +122,11 @@ def of_tensors(bench: Bench, name: str, shape: Any, coords: Any, values: Any) ->
 def run(bench: Bench) -> Iterator[Row]:
     """Measure."""
     for name, csr in matrices(bench.quick):
-        if name in ("uniform 1e4×10", "uniform 1e5×10", "power law 2^17", "bcsstk13"):
+        if name in (
+            ("bcsstk13",) if bench.quick else ("uniform 1e4×10", "uniform 1e5×10", "power law 2^17", "bcsstk13")
+        ):
             yield from conversions(bench, name, csr)
-            if name != "bcsstk13":
-                yield from parts(bench, name, csr)
+            yield from parts(bench, name, csr)
     for name, *given in tensors(bench.quick):
-        if "uniform" in name:
+        if name in (("3-D uniform",) if bench.quick else ("3-D uniform", "4-D uniform")):
             yield from of_tensors(bench, name, *given)

@@ -147,7 +147,7 @@ class Bench:
 
     quick: bool = False
     large: bool = False
-    budget: float = 1.5
+    budget: float = 1.0
     limit: float = 60.0
 
     def measure(

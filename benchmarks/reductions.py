@@ -11,6 +11,7 @@ from benchmarks.harness import Bench, Row, at_most
 from benchmarks.inputs import matrices, tensors
 
 WANTED = (at_most(1.0, "scipy"),)
+MATRICES = ("uniform 1e4×10", "uniform 1e5×10", "power law 2^17", "banded 1e5×9", "nearly dense 1500", "bcsstk13")
 AXES = {0: "columns", 1: "rows", None: "all"}
 
 
@@ -60,8 +61,8 @@ def of_tensor(bench: Bench, name: str, shape: Any, coords: Any, values: Any) -> 
 def run(bench: Bench) -> Iterator[Row]:
     """Measure."""
     for name, matrix in matrices(bench.quick):
-        if matrix.shape[0] <= 200_000 and not (bench.quick and name.startswith("power")):
+        if name in (("uniform 1e4×10",) if bench.quick else MATRICES):
             yield from of_matrix(bench, name, matrix)
     for given in tensors(bench.quick):
-        if not (bench.quick and given[0] != "3-D uniform"):
+        if given[0] in (("3-D uniform",) if bench.quick else ("3-D uniform", "3-D power law", "4-D uniform")):
             yield from of_tensor(bench, *given)

@@ -159,6 +159,7 @@ def plot(path: Path, title: str, rows: Sequence[Row]) -> bool:
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_yticks(range(len(found)), list(found))
+    axes.margins(y=0.01)
     axes.invert_yaxis()
     axes.grid(True, axis="x", linewidth=0.3)
     axes.set_xlabel("pyfinch's time over the peer's (left of 1: pyfinch is faster)")

@@ -20,10 +20,10 @@ def run(bench: Bench) -> Iterator[Record]:
 
     def case(workload: str, count: int, entries: int, calls: dict[str, Any]) -> Row:
         row = bench.measure(f"{workload}, by size", f"{count:.0e} entries", calls)
-        for peer in (OURS, "scipy"):
-            if peer in row.timings:
-                cost = 1e9 * row.timings[peer].median / entries
-                costs.append(Figure("scale", f"{workload}, {count:.0e} entries, {peer}", cost, "ns for each entry"))
+        cost = {peer: 1e9 * timing.median / entries for peer, timing in row.timings.items()}
+        if OURS in cost:
+            note = ", ".join(f"{peer} {value:.3g}" for peer, value in cost.items() if peer != OURS)
+            costs.append(Figure("scale", f"{workload}, {count:.0e} entries", cost[OURS], "ns an entry", note=note))
         return row
 
     for power in range(4, 9 if bench.large else 7 if bench.quick else 8):

@@ -62,5 +62,5 @@ def run(bench: Bench) -> Iterator[Row]:
     """Measure."""
     for width in (64,) if bench.quick else (32, 256):
         for name, s in matrices(bench.quick):
-            if s.shape[0] * width <= 40_000_000:
+            if s.shape[0] * width <= 13_000_000:
                 yield case(bench, name, s, width)

@@ -43,5 +43,5 @@ def run(bench: Bench) -> Iterator[Row]:
     """Measure."""
     for width in (32,) if bench.quick else (8, 32, 128):
         for name, matrix in matrices(bench.quick):
-            if matrix.shape[0] * width <= 40_000_000:
+            if matrix.shape[0] * width <= 13_000_000:
                 yield case(bench, name, matrix, width)

@@ -19,7 +19,7 @@ __all__ = ["Join", "Operand", "operands_of"]
 # Costs in steps of a plain loop, from measurements.
 MERGE = 2.0  # a step of a merge of several lists
 LOOKUP = 1.5  # a step of a list whose entries are looked up in a table
-COPY_SPARSE = 8.0  # moving one entry of a sparse operand into another storage order
+COPY_SPARSE = 15.0  # moving one entry of a sparse operand into another storage order
 COPY_DENSE = 2.0  # the same for a dense one
 SCATTER = 1.5  # adding to a workspace
 SORT = 25.0  # appending a coordinate that is sorted later

@@ -14,7 +14,7 @@ from pyfinch.schedule.traits import Trait
 __all__ = ["order_loops"]
 
 # What must be gained before the order that storage suggests is left.
-_GAIN = 0.7
+_GAIN = 0.9
 
 
 def order_loops(plan: Plan, sizes: Sizes) -> Plan:
@@ -55,7 +55,7 @@ def _order(query: Query, arg: LogicNode, sizes: Sizes, counts_fill: bool) -> Fie
     sparse = {idx for idx in rep.idxs if rep.trait(idx) is Trait.SPARSE}
     for idx in kept[1:]:  # one that only sparse operands have will be sparse in whatever order they are read
         own = [operand.size for operand in operands if idx in operand.size.extents]
-        if own and all(size.sparse for size in own):
+        if own and all(size.sparse.intersection(size.idxs[: size.idxs.index(idx) + 1]) for size in own):
             sparse.add(idx)
     join = Join(operands, kept, frozenset(sparse), counts_fill)
     start = tuple(reversed(loops))

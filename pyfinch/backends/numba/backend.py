@@ -7,6 +7,7 @@ from typing import Any
 
 from pyfinch.backends.base import Availability, Scheduled
 from pyfinch.backends.numba.execute import IndexOverflow, WorkspaceTooLarge
+from pyfinch.backends.numba.flat import Flat, flattened
 from pyfinch.backends.numba.permute import combine, permute
 from pyfinch.backends.numba.tiers import Kernel, kernel_for
 from pyfinch.backends.steps import extent, last_uses, permuted, with_static_fill
@@ -42,15 +43,19 @@ class _Ready:
     kernel: Kernel | None
     last_use: tuple[str, ...]
     picks: tuple[int, ...] | None
+    flat: Flat | None = None
+    place: int = 0  # of the operand whose values a flat kernel goes over
 
 
 def _ready(step: Step, last_use: tuple[str, ...]) -> _Ready:
     if step.program is None:
         return _Ready(step, None, last_use, None)
-    kernel = kernel_for(step.program)
+    flat = flattened(step)
+    kernel = kernel_for(step.program if flat is None else flat.program)
     picks = tuple(step.variables.index(variable.name) for variable in kernel.source.operands)
     plain = picks == tuple(range(len(step.operands))) and not step.given
-    return _Ready(step, kernel, last_use, None if plain else picks)
+    place = 0 if flat is None else step.variables.index(flat.operand.name)
+    return _Ready(step, kernel, last_use, None if plain else picks, flat, place)
 
 
 class NumbaExecutable:
@@ -69,11 +74,24 @@ class NumbaExecutable:
         self.single = self._single()
 
     def _single(self) -> Any:
-        """The kernel, its operands' names and the result, for a plan that is no more than one kernel."""
+        """How to call the kernel, its operands' names and the result's order, for a plan of one kernel."""
         match self.steps, self.plan.results:
-            case [_Ready(step, Kernel() as kernel, _, None)], ((name, _) as result,) if name == step.result:
-                if step.combine is None:
-                    return kernel.quick, tuple([self.plan.inputs[operand] for operand in step.operands]), result
+            case [_Ready(step, Kernel() as kernel, _, None, flat, place)], ((name, order),) if name == step.result:
+                names = tuple([self.plan.inputs[operand] for operand in step.operands])
+                if step.combine is not None:
+                    return None
+                if flat is None:
+                    return kernel.quick, names, order
+                chosen, ftype = flat, step.ftype
+
+                def over_values(operands: list[Tensor], given: dict[str, Any]) -> Tensor | None:
+                    whole = operands[place]
+                    whole.check_ends()
+                    vector = chosen.vector(whole)
+                    values = kernel.quick([vector if operand is whole else operand for operand in operands], given)
+                    return None if values is None else chosen.result(values, whole, ftype)
+
+                return over_values, names, order
         return None
 
     @property
@@ -95,7 +113,7 @@ class NumbaExecutable:
             return self.widened(tensors)
         try:
             if self.single is not None:
-                quick, names, (_, order) = self.single
+                quick, names, order = self.single
                 result = quick([tensors[name] for name in names], {})
                 if result is not None:
                     return (with_static_fill(permuted(result, order)),)
@@ -130,6 +148,10 @@ class NumbaExecutable:
             return permute(operands[0], step.order, step.ftype)
         assert ready.kernel is not None
         given: dict[str, Any] = {}
+        flat, whole = ready.flat, operands[ready.place]
+        if flat is not None:
+            whole.check_ends()
+            operands = [flat.vector(whole) if operand is whole else operand for operand in operands]
         picked = operands
         if ready.picks is not None:
             given = {name: extent(operands, place) for name, place in step.given}
@@ -137,7 +159,10 @@ class NumbaExecutable:
             picked = [operands[k] for k in ready.picks]
         result = ready.kernel.quick(picked, given)
         if result is None:
-            result = ready.kernel(picked, tuple([extent(operands, place) for place in step.shape]), given)
+            shape = (len(whole.buffers[-1][0]),) if flat is not None and flat.maps else step.shape
+            result = ready.kernel(picked, tuple([extent(operands, place) for place in shape]), given)
+        if flat is not None:
+            return flat.result(result, whole, step.ftype)
         if step.combine is not None:
             return combine(result, step.combine, step.ftype)
         return result

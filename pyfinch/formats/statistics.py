@@ -1,4 +1,4 @@
-"""Statistics of tensors: how large each mode is and how much each level stores, in bins.
+"""Statistics of tensors: how large each mode is and which part of it is stored, in bins.
 
 A schedule may depend on them, so they are coarse: a tensor that grows a little gets no other schedule.
 """
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyfinch.formats.tensor import Tensor
 
-__all__ = ["Bins", "binned", "size_of_bin", "statistics"]
+__all__ = ["Bins", "binned", "density_of_bin", "size_of_bin", "statistics"]
 
-#: One bin a storage slot (its extent), then one a level that lists what it stores (how many entries).
+#: One bin a storage slot (its extent), then one a level that lists what it stores (how much of all that could be).
 Bins = tuple[int, ...]
 
 
 def binned(size: int) -> int:
-    """The bin of a size: 0 for 0, 1 for 1, then one for each factor of four."""
-    return (size.bit_length() + 2) >> 1 if size > 1 else size
+    """The bin of a size: 0 for 0, 1 for 1, then one for each factor of two."""
+    return size.bit_length()
 
 
 def size_of_bin(number: int) -> float:
@@ -26,18 +26,28 @@ def size_of_bin(number: int) -> float:
 
     Examples
     --------
-    >>> [binned(size) for size in (0, 1, 2, 7, 8, 1000)]
-    [0, 1, 2, 2, 3, 6]
-    >>> size_of_bin(6)
-    1024.0
+    >>> [binned(size) for size in (0, 1, 2, 3, 4, 1000)]
+    [0, 1, 2, 2, 3, 10]
+    >>> size_of_bin(10)
+    724.0
     """
-    return float(number) if number < 2 else 4.0 ** (number - 1)
+    return float(number) if number < 2 else float(round(2.0 ** (number - 0.5)))
+
+
+def density_of_bin(number: int) -> float:
+    """The part of all coordinates that is stored: 1 for bin 0, half as much for each next one."""
+    return 2.0**-number
 
 
 def statistics(tensor: Tensor) -> Bins:
     """The statistics of a tensor, found in a time that does not grow with it."""
-    bins = [binned(tensor.shape[mode]) for mode in tensor.ftype.mode_order]
+    sizes = [tensor.shape[mode] for mode in tensor.ftype.mode_order]
+    bins = [size.bit_length() for size in sizes]
+    slot, space = 0, 1
     for level, buffers in zip(tensor.ftype.levels, tensor.buffers, strict=True):
+        for size in sizes[slot : slot + level.modes]:
+            space *= size
+        slot += level.modes
         if len(level.buffer_names) > 1:
-            bins.append(binned(len(buffers[1])))
+            bins.append(max(space.bit_length() - len(buffers[1]).bit_length(), 0))
     return tuple(bins)

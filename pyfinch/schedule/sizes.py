@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyfinch.algebra.term import Term, postorder
-from pyfinch.formats.format import FType
-from pyfinch.formats.statistics import Bins, size_of_bin
+from pyfinch.formats.statistics import Bins, density_of_bin, size_of_bin
 from pyfinch.logic.fills import apply_to_fills
 from pyfinch.logic.nodes import (
     Aggregate,
@@ -27,7 +26,6 @@ from pyfinch.logic.nodes import (
     Relabel,
     Reorder,
     Table,
-    fields,
 )
 from pyfinch.schedule.traits import Rep, Trait, infer_parts, spread
 
@@ -170,9 +168,7 @@ class Sizes:
             extents = {idx: size_of_bin(b) for idx, b in zip(reversed(idxs), bins, strict=False)}
             space = math.prod(extents.values())
             lists = bins[len(idxs) :]
-            inner = _dense_below(tensor.type, len(idxs)) if isinstance(tensor, Deferred) else 0
-            below = math.prod(extents[idx] for idx in idxs[:inner])
-            entries = min(size_of_bin(lists[-1]) * below, space) if lists else space
+            entries = space * density_of_bin(lists[-1]) if lists else space
             return Size(idxs, extents, entries, _sparse(rep))
         extents = dict.fromkeys(idxs, EXTENT)
         entries = math.prod(FIBER if trait is Trait.SPARSE else EXTENT for trait in rep.traits)
@@ -229,19 +225,3 @@ def decides(term: MapJoin, place: int, reps: Iterable[Rep]) -> bool:
 
 def _sparse(rep: Rep) -> frozenset[Field]:
     return frozenset([idx for idx, trait in zip(rep.idxs, rep.traits, strict=False) if trait is Trait.SPARSE])
-
-
-def _dense_below(ftype: object, ndim: int) -> int:
-    """How many modes lie below the innermost level that lists what it stores."""
-    assert isinstance(ftype, FType)
-    slot, below = 0, 0
-    for level in ftype.levels:
-        slot += level.modes
-        if len(level.buffer_names) > 1:
-            below = ndim - slot
-    return below
-
-
-def fields_of(expr: LogicNode) -> frozenset[Field]:
-    """The fields of an expression, as a set."""
-    return frozenset(fields(expr))

@@ -74,6 +74,9 @@ def selected(x: StorageTensor, picks: Sequence[Pick]) -> Tensor:
     if is_dense(x.ftype):
         index = tuple(pick if isinstance(pick, int) else _slice(pick) for pick in picks)
         return dense_tensor(np.asarray(as_array(x)[index]))
+    lists = _of_lists(x, picks)
+    if lists is not None:
+        return lists
     ftype = x.ftype
     kept = [not isinstance(picks[mode], int) for mode in ftype.mode_order]
     levels = _kept_levels(ftype, kept)
@@ -125,6 +128,36 @@ def _mask(column: Any, pick: Pick, size: int) -> Any:
     low, high = min(pick[0], pick[-1]), max(pick[0], pick[-1])
     inside = (column >= low) & (column <= high)
     return inside if abs(pick.step) == 1 else inside & ((column - low) % abs(pick.step) == 0)
+
+
+def _of_lists(x: StorageTensor, picks: Sequence[Pick]) -> Tensor | None:
+    """Ranges of rows and columns of a csr or csc, list by list; None for other tensors and picks."""
+    levels, order = x.ftype.levels, x.ftype.mode_order
+    if [type(level) for level in levels[:-1]] != [Dense, SparseList]:
+        return None
+    outer, inner = picks[order[0]], picks[order[1]]
+    if isinstance(outer, int) or isinstance(inner, int) or outer.step < 1 or inner.step < 1:
+        return None
+    ptr, idx = x.buffers[1]
+    leaf = x.buffers[-1]
+    low, high = outer.start, max(outer.stop, outer.start)
+    if outer.step == 1:
+        taken: Any = slice(int(ptr[low]), int(ptr[high]))
+        ptr = ptr[low : high + 1] - ptr[low]
+    else:
+        starts = ptr[low : high : outer.step]
+        counts = ptr[low + 1 : high + 1 : outer.step] - starts
+        ptr = np.concatenate([ptr[:1], np.cumsum(counts, dtype=ptr.dtype)])
+        taken = np.repeat(starts - ptr[:-1], counts) + np.arange(ptr[-1], dtype=ptr.dtype)
+    idx, values = idx[taken], [value[taken] for value in leaf]
+    if not _is_whole(inner, x.shape[order[1]]):
+        inside = _mask(idx, inner, x.shape[order[1]])
+        ptr = np.concatenate([ptr[:1], np.cumsum(inside, dtype=ptr.dtype)])[ptr]
+        idx, values = idx[inside] - idx.dtype.type(inner.start), [value[inside] for value in values]
+        if inner.step > 1:
+            idx //= idx.dtype.type(inner.step)
+    shape = tuple([len(pick) for pick in picks if isinstance(pick, range)])
+    return wrapped(StorageTensor._trusted(x.ftype, shape, x.fill_value, ((), (ptr, idx), tuple(values))))
 
 
 def _row(x: StorageTensor, picks: Sequence[Pick]) -> Any:

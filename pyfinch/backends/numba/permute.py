@@ -71,7 +71,8 @@ def _transposed(tensor: Tensor, ftype: FType) -> Tensor:
     """A matrix stored by its inner slot: as lists of rows first, then as lists of columns."""
     from pyfinch.backends.numba.compile import helper
 
-    level = ftype.as_coo().levels[0]
+    own = [level for level in ftype.levels if isinstance(level, SparseList)]
+    level = own[-1] if own else ftype.as_coo().levels[0]
     lists = (Dense(), SparseList(level.buffer_dtypes[0], level.buffer_dtypes[1]), ftype.levels[-1])
     kind = FType(lists, (0, 1))
     rows = copy(tensor, kind)

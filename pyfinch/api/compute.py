@@ -59,7 +59,7 @@ def in_order(result: StorageTensor, order: tuple[int, ...]) -> Tensor:
         leaf = Element(result.fill_value, ftype.dtype)
         ftype = FType((*ftype.levels[:-1], leaf), mode_order)
     elif mode_order != ftype.mode_order:
-        ftype = FType(ftype.levels, mode_order)
+        ftype = ftype.reordered(mode_order)
     if mode_order != result.ftype.mode_order:
         sizes = [0] * len(order)
         for mode, size in zip(order, shape, strict=True):

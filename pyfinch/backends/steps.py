@@ -48,7 +48,7 @@ def permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
     shape = [0] * len(order)
     for slot, mode in enumerate(order):
         shape[mode] = storage[slot]
-    return Tensor._trusted(FType(tensor.ftype.levels, order), tuple(shape), tensor.fill_value, tensor.buffers)
+    return Tensor._trusted(tensor.ftype.reordered(order), tuple(shape), tensor.fill_value, tensor.buffers)
 
 
 def with_static_fill(tensor: Tensor) -> Tensor:

@@ -186,7 +186,15 @@ class FType:
 
     def in_storage_order(self) -> FType:
         """The ftype of the same buffers with mode d in storage slot d."""
-        return FType(self.levels, tuple(range(self.ndim)))
+        return self.reordered(tuple(range(self.ndim)))
+
+    def reordered(self, mode_order: tuple[int, ...]) -> FType:
+        """The ftype of the same buffers with other modes in the storage slots."""
+        key = self, mode_order
+        found = _reordered.get(key)
+        if found is None:
+            found = _reordered[key] = FType(self.levels, mode_order)
+        return found
 
     def as_coo(self) -> FType:
         """The ftype of the same elements as one ``sparse_coo[ndim]`` level in the same mode order."""
@@ -202,6 +210,7 @@ class FType:
 
 # Strong: programs meet a bounded number of ftypes, and kernels refer to them anyway.
 _ftypes: dict[tuple[tuple[Level, ...], tuple[int, ...]], FType] = {}
+_reordered: dict[tuple[FType, tuple[int, ...]], FType] = {}
 _lock = threading.Lock()
 
 

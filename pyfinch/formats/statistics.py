@@ -40,7 +40,15 @@ def density_of_bin(number: int) -> float:
 
 
 def statistics(tensor: Tensor) -> Bins:
-    """The statistics of a tensor, found in a time that does not grow with it."""
+    """The statistics of a tensor, found in a time that does not grow with it, once."""
+    try:
+        return tensor._statistics
+    except AttributeError:
+        tensor._statistics = _found(tensor)
+        return tensor._statistics
+
+
+def _found(tensor: Tensor) -> Bins:
     sizes = [tensor.shape[mode] for mode in tensor.ftype.mode_order]
     bins = [size.bit_length() for size in sizes]
     slot, space = 0, 1

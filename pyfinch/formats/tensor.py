@@ -14,6 +14,7 @@ from pyfinch.algebra.errors import DTypeError, FormatError, IndexBoundsError, Sh
 from pyfinch.algebra.values import as_scalar, same_value
 from pyfinch.formats.format import Format, FType, format
 from pyfinch.formats.levels import INDEX_DTYPES, Buffer, Dense, Element, Level, Pattern, SparseByteMap
+from pyfinch.formats.statistics import Bins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,12 +57,13 @@ class Tensor:
         One tuple a level, outermost first, the leaf's last.
     """
 
-    __slots__ = ("__weakref__", "buffers", "fill_value", "ftype", "shape")
+    __slots__ = ("__weakref__", "_statistics", "buffers", "fill_value", "ftype", "shape")
 
     ftype: FType
     shape: tuple[int, ...]
     fill_value: Any
     buffers: Buffers
+    _statistics: Bins  # set when they are asked for
 
     def __init__(self, ftype: FType, shape: tuple[int, ...], fill_value: Any, buffers: Buffers) -> None:
         self.ftype = ftype
@@ -263,11 +265,9 @@ class Tensor:
         """The tensor with its modes permuted as ``np.transpose`` does; shares all buffers."""
         if sorted(axes) != list(range(self.ndim)):
             raise ShapeError(f"axes {tuple(axes)} must permute the {self.ndim} modes of shape {self.shape}")
-        new_mode = {old: new for new, old in enumerate(axes)}
-        order = tuple(new_mode[mode] for mode in self.ftype.mode_order)
-        shape = tuple(self.shape[axis] for axis in axes)
-        ftype = FType(self.ftype.levels, order)
-        return self._trusted(ftype, shape, self.fill_value, self.buffers)
+        places = [axes.index(mode) for mode in self.ftype.mode_order]
+        shape = tuple([self.shape[axis] for axis in axes])
+        return self._trusted(self.ftype.reordered(tuple(places)), shape, self.fill_value, self.buffers)
 
 
 def _product(dims: Sequence[int]) -> int:

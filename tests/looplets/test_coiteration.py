@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyfinch.algebra.operators import get
-from pyfinch.backends.numba import execute
+from pyfinch.backends.numba import execute, tiers
 from pyfinch.backends.numba.kernel import build
 from pyfinch.backends.numba.tiers import kernel_for
 from pyfinch.formats.format import format
@@ -122,21 +122,24 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def tighten(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """First buffers of one entry, grown by no more than what is asked; counts how often they grow."""
     grown: list[int] = []
-    allocate, grow = execute._Run.allocate, execute._Run.grow
+    allocated, grow = execute.Execution.allocated, execute.Execution.grow
 
-    def small(self: Any) -> None:
-        allocate(self)
+    def small(self: Any, guess: int) -> list[list[Any]]:
+        made = allocated(self, guess)
         for number, level in enumerate(self.ftype.levels):
             if level.appends:
-                self.buffers[number] = [self.buffers[number][0], *[b[:1].copy() for b in self.buffers[number][1:]]]
-                self.resize_below(number + 1, 1)
+                for k in range(1, len(made[number])):
+                    made[number][k] = made[number][k][:1].copy()
+                self.trim_below(execute.Part(made, np.zeros(0, np.int64), None), number + 1, 1)
+        return made
 
-    def counted(self: Any) -> None:
+    def counted(self: Any, part: Any) -> None:
         grown.append(1)
-        grow(self)
+        grow(self, part)
 
-    monkeypatch.setattr(execute._Run, "allocate", small)
-    monkeypatch.setattr(execute._Run, "grow", counted)
+    monkeypatch.setattr(execute.Execution, "allocated", small)
+    monkeypatch.setattr(execute.Execution, "grow", counted)
+    monkeypatch.setattr(tiers.Kernel, "quick", lambda self, tensors, given: None)
     return grown
 
 

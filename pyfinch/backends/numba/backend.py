@@ -87,6 +87,9 @@ class NumbaExecutable:
                 def over_values(operands: list[Tensor], given: dict[str, Any]) -> Tensor | None:
                     whole = operands[place]
                     whole.check_ends()
+                    number = chosen.reduced(whole, ftype)
+                    if number is not None:
+                        return number
                     vector = chosen.vector(whole)
                     values = kernel.quick([vector if operand is whole else operand for operand in operands], given)
                     return None if values is None else chosen.result(values, whole, ftype)
@@ -151,6 +154,9 @@ class NumbaExecutable:
         flat, whole = ready.flat, operands[ready.place]
         if flat is not None:
             whole.check_ends()
+            number = flat.reduced(whole, step.ftype)
+            if number is not None:
+                return number
             operands = [flat.vector(whole) if operand is whole else operand for operand in operands]
         picked = operands
         if ready.picks is not None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from pyfinch.algebra.term import postorder
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Dense
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.nodes import Access, Assign, Block, Declare, Freeze, Index, Loop, LoopNode, Variable, Yield
+from pyfinch.loops.nodes import Access, Assign, Block, Declare, Freeze, Index, Literal, Loop, LoopNode, Variable, Yield
 from pyfinch.loops.simplify import Context, fill_of, is_nothing, substitute
 from pyfinch.lowering import Step
 
@@ -24,17 +26,31 @@ class Flat:
     """A program over one operand's values as a dense vector, beside numbers.
 
     ``operand`` is the operand's variable; ``maps`` says whether the result has the operand's structure. Else it is a
-    number.
+    number, and ``ufunc`` is the function that reduces to it if there is nothing else to do: NumPy's reductions to the
+    greatest and the least, which look for nans, use instructions that the compiler does not find.
     """
 
     program: Block
     operand: Variable
     maps: bool
+    ufunc: np.ufunc | None = None
 
     def vector(self, tensor: Tensor) -> Tensor:
         """The values of a tensor as a dense vector."""
         (values,) = tensor.buffers[-1]
         return Tensor._trusted(_vector(tensor.ftype), (len(values),), tensor.fill_value, ((), (values,)))
+
+    def reduced(self, tensor: Tensor, ftype: FType) -> Tensor | None:
+        """The number that the values reduce to, if one function does that."""
+        if self.ufunc is None:
+            return None
+        (values,) = tensor.buffers[-1]
+        init = self.program.bodies[0].init.value  # type: ignore[attr-defined]
+        with np.errstate(all="ignore"):
+            number = self.ufunc.reduce(values, initial=init, dtype=ftype.dtype)
+            if len(values) < tensor.size:
+                number = self.ufunc(number, tensor.fill_value)
+        return Tensor._trusted(ftype, (), init, ((np.array([number], ftype.dtype),),))
 
     def result(self, values: Tensor, tensor: Tensor, ftype: FType) -> Tensor:
         """The result of a step: a number, or values in the structure of a tensor."""
@@ -80,10 +96,12 @@ def flattened(step: Step) -> Flat | None:
         or not kind.levels[-1].buffer_names
     ):
         return None
-    absent = substitute(body, {access: fill_of(operand)}, Context({result: init}))
-    if not is_nothing(absent):
-        return None  # what is not stored counts, too
     maps = bool(inner.lhs.idxs)
+    is_plain = isinstance(inner.rhs, Access) and kind.dtype == ftype.dtype and isinstance(init, Literal)
+    ufunc = {"maximum": np.maximum, "minimum": np.minimum}.get(inner.op.name) if is_plain and not maps else None
+    absent = substitute(body, {access: fill_of(operand)}, Context({result: init}))
+    if ufunc is None and not is_nothing(absent):
+        return None  # what is not stored counts, too
     if maps and (inner.lhs.idxs != access.idxs or ftype.levels[:-1] != kind.levels[:-1] or _collapses(inner)):
         return None
     index = Index("i")
@@ -92,7 +110,7 @@ def flattened(step: Step) -> Flat | None:
     value = substitute(inner.rhs, {access: Access(vector, (index,))}, Context({}))
     assign = Assign(Access(target, (index,) if maps else ()), inner.op, value)
     program = Block((Declare(target, init), Loop(index, None, assign), Freeze(target), Yield((target,))))
-    return Flat(program, operand, maps)
+    return Flat(program, operand, maps, ufunc)
 
 
 def _collapses(assign: Assign) -> bool:

@@ -10,9 +10,6 @@ from pyfinch.api.compute import prepare, program_of
 from pyfinch.api.lazy import LazyTensor
 from pyfinch.backends.base import get_scheduler
 from pyfinch.formats.statistics import statistics
-from pyfinch.lowering import lower_plan
-from pyfinch.schedule.auto import trace_auto
-from pyfinch.schedule.pipeline import schedule_trace
 
 __all__ = ["Explanation", "explain"]
 
@@ -77,6 +74,11 @@ def explain(x: LazyTensor) -> Explanation:
     @freeze(R)
     return R
     """
+    # here, as most programs never ask and these take a while to import
+    from pyfinch.lowering import lower_plan
+    from pyfinch.schedule.auto import trace_auto
+    from pyfinch.schedule.pipeline import schedule_trace
+
     if not isinstance(x, LazyTensor):
         raise PyFinchError(f"explain needs a lazy tensor, got {type(x).__name__}; pyfinch.lazy(x) makes one")
     ready, names = prepare([x])

@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument(
         "--pairs",
-        default="numba,reference",
+        default="auto:numba,numba,reference",
         help="what to run programs on, scheduler:executor with commas between; 'numba' is 'default:numba', 'compute' "
-        "is Finch.jl's own compute (default: numba,reference)",
+        "is Finch.jl's own compute (default: auto:numba,numba,reference)",
     )
     parser.add_argument("--programs", type=int, default=100, help="how many (default: 100)")
     parser.add_argument("--seed", type=int, default=0, help="of the first program; the next have the next seeds")

@@ -14,6 +14,7 @@ from pyfinch.backends.comparison import same
 from pyfinch.difftest.case import Case
 from pyfinch.difftest.orders import differing_passes
 from pyfinch.formats.levels import Dense
+from pyfinch.formats.statistics import statistics
 from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.interpreter import evaluate
 
@@ -92,7 +93,8 @@ def execute(case: Case, of: Pair) -> tuple[Tensor, ...]:
         from pyfinch.backends.finchjl import compute
 
         return compute(case.program, case.tensors)
-    scheduled = get_scheduler(scheduler)[1](case.program)
+    sizes = {name: statistics(tensor) for name, tensor in case.tensors.items()}
+    scheduled = get_scheduler(scheduler)[1](case.program, sizes)
     return get_backend(executor).compile(scheduled)(case.tensors)
 
 

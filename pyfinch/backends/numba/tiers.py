@@ -13,7 +13,7 @@ import numpy as np
 
 from pyfinch.algebra import scalar_functions
 from pyfinch.algebra.errors import PyFinchError
-from pyfinch.algebra.operators import UserOperator
+from pyfinch.algebra.operators import Operator, UserOperator
 from pyfinch.algebra.term import postorder
 from pyfinch.backends.numba import runtime
 from pyfinch.backends.numba.calls import ShortCall, short_call
@@ -79,10 +79,13 @@ class Kernel:
         """Run on operands as above if the kernel is compiled and nothing is out of the ordinary; else None."""
         return None if self._call is None else self._call(self._compiled, tensors, given)
 
+    def operators(self) -> list[Operator]:
+        """The operators that the program applies."""
+        return list(dict.fromkeys(t.op for t in postorder(self.source.program) if isinstance(t, (Call, Assign))))
+
     def user_operators(self) -> list[UserOperator]:
-        """The operators of users that the program applies."""
-        ops = [t.op for t in postorder(self.source.program) if isinstance(t, (Call, Assign))]
-        return [op for op in dict.fromkeys(ops) if isinstance(op, UserOperator)]
+        """Those that are users'."""
+        return [op for op in self.operators() if isinstance(op, UserOperator)]
 
     def plain(self) -> Callable[..., int]:
         """The emitted source as ordinary Python, without the casts that only machine code needs."""
@@ -109,13 +112,12 @@ class Kernel:
                     self._compiled = machine_code(self.source, functions, portable=portable)
                     self._call = short_call(self.source)
                 except Exception as error:
-                    if not operators:
-                        raise
-                    names = ", ".join(op.name for op in operators)
-                    raise PyFinchError(
-                        f"Numba cannot compile the operator {names}: {str(error).splitlines()[0]}. "
-                        "Use only scalar arithmetic, comparisons, conditionals and math functions in it."
-                    ) from None
+                    reason = (str(error).splitlines() or [type(error).__name__])[0]
+                    names = ", ".join(op.name for op in operators or self.operators())
+                    advice = "PYFINCH_COMPILE=never runs it uncompiled."
+                    if operators:
+                        advice = "Use only scalar arithmetic, comparisons, conditionals and math functions in it."
+                    raise PyFinchError(f"Numba cannot compile the operator {names}: {reason}. {advice}") from None
         return self._compiled
 
     def work(self, tensors: Sequence[Tensor]) -> float:

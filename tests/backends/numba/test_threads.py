@@ -172,6 +172,30 @@ def test_many_threads_share_one_compile() -> None:
         np.testing.assert_allclose(result.todense(), expected)
 
 
+def test_what_int32_does_not_hold_is_found_when_pieces_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = _power_law(200)
+    pf.set_num_threads(1)
+    expected = (a @ a).todense()
+    # each piece alone stays below, all together do not
+    monkeypatch.setitem(execute.LIMITS, np.dtype(np.int32), (a @ a).nnz - 1)
+    pf.set_num_threads(3)
+    result = a @ a
+    assert result.buffers[1][0].dtype == np.int64
+    result.validate()
+    np.testing.assert_array_equal(result.todense(), expected)
+
+
+def test_an_operator_that_numba_cannot_type_is_named() -> None:
+    table = {1.0: 2.0}
+    looked_up = pf.operator(lambda x: table.get(x, 0.0), name="looked_up")
+    for count in (1, 2):
+        pf.set_num_threads(count)
+        with pytest.raises(pf.PyFinchError, match="looked_up") as caught:
+            looked_up(pf.asarray(np.eye(50), format="csr"))
+        assert "Traceback" not in str(caught.value)
+        assert len(str(caught.value)) < 500
+
+
 def test_an_error_in_one_piece_reaches_the_caller() -> None:
     done = []
 

@@ -88,6 +88,7 @@ STAGES: Mapping[str, str] = MappingProxyType(
     {
         "lift_subqueries": "lifted",
         "propagate_map_queries_backward": "lifted",
+        "factor_products": "lifted",
         "isolate_reformats": "raw",
         "isolate_aggregates": "raw",
         "isolate_tables": "raw",
@@ -99,6 +100,7 @@ STAGES: Mapping[str, str] = MappingProxyType(
         "push_fields": "pushed",
         "lift_fields": "pushed",
         "set_loop_order": "named",
+        "order_loops": "named",
         "order_reductions": "named",
         "concordize": "concordant",
         "materialize_squeeze_expand_productions": "concordant",

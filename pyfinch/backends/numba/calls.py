@@ -15,7 +15,7 @@ import numpy as np
 from pyfinch.backends.numba import parallel
 from pyfinch.backends.numba.execute import LIMITS, Execution, Part
 from pyfinch.backends.numba.kernel import KernelSource
-from pyfinch.backends.numba.parallel import split_of
+from pyfinch.backends.numba.parallel import split_of, weight_of
 from pyfinch.backends.threads import get_num_threads
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Dense
@@ -124,7 +124,7 @@ class _Writer:
                 sizes.append(f"len({place})")
         self.line(f"size = {' + '.join(sizes) or '0'}")
         self.has_workspace = any(argument.kind == "workspace" for argument in self.source.arguments)
-        weight = 8 if self.has_workspace else 1
+        weight = weight_of(self.source.program)
         if split_of(self.source.program) is not None:
             self.line(f"if size * {weight} >= parallel.LARGE and get_num_threads() > 1: return None")
 

@@ -88,7 +88,6 @@ class Execution:
         assert isinstance(source.result.type, FType)
         self.ftype = source.result.type
         self.has_workspace = any(argument.kind == "workspace" for argument in source.arguments)
-        self.weight = 8 if self.has_workspace else 1  # what an entry of an operand costs, in steps of a plain loop
         if isinstance(source.init, Literal) and not source.promises:
             self.init: np.generic = source.init.value
         else:

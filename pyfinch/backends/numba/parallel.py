@@ -22,12 +22,12 @@ from pyfinch.backends.threads import get_num_threads, run_pieces
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Dense, SparseByteMap
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.nodes import Assign, Block, Literal, Loop
+from pyfinch.loops.nodes import Assign, Block, Declare, Literal, Loop
 
 if TYPE_CHECKING:
     from pyfinch.backends.numba.execute import Execution, Part
 
-__all__ = ["Split", "run_parallel", "split_of"]
+__all__ = ["Split", "run_parallel", "split_of", "weight_of"]
 
 #: Elements of operands and result from which a computation is worth more than one thread.
 LARGE = 150_000
@@ -42,6 +42,18 @@ class Split:
     """How the outermost loop may be cut: ``op`` combines the pieces' results; None if each writes its own slices."""
 
     op: Operator | None
+
+
+@cache
+def weight_of(program: Block) -> float:
+    """What an entry of an operand costs, in steps of a plain loop.
+
+    Two loops that add up entries are bound by memory, and gain from threads only where nothing fits a cache.
+    """
+    terms = list(postorder(program))
+    if sum(isinstance(term, Declare) for term in terms) > 1:
+        return 8.0  # a workspace: a product
+    return 1.0 if len({term.index for term in terms if isinstance(term, Loop)}) > 2 else 1 / 32
 
 
 @cache
@@ -84,7 +96,7 @@ def run_parallel(execution: Execution, kernel: Kernel, total: int) -> Tensor | N
     if split is None:
         return None
     size = execution.operand_size()
-    if size * execution.weight < LARGE:
+    if size * weight_of(execution.source.program) < LARGE:
         return None
     space = int(np.prod(execution.shape, dtype=object))
     if split.op is not None and threads * space > size:

@@ -7,6 +7,7 @@ the compiler that it goes straight through memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -60,6 +61,7 @@ class Flat:
         return Tensor._trusted(ftype, shape, values.fill_value, (*tensor.buffers[:-1], values.buffers[-1]))
 
 
+@cache
 def _vector(ftype: FType) -> FType:
     return FType((Dense(), ftype.levels[-1]), (0,))
 

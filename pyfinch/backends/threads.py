@@ -70,36 +70,43 @@ class _Job:
     def __init__(self, count: int, work: Callable[[int, int], None]) -> None:
         self.count, self.work = count, work
         self.taken = 0
-        self.running = 0
-        self.error: BaseException | None = None
+        self.running: set[int] = set()  # other threads than the caller's; only the caller's is ever interrupted
+        self.errors: list[BaseException] = []  # once there is one, no further piece is begun
         self.changed = threading.Condition(threading.Lock())
 
     def take(self, thread: int) -> None:
         """Do pieces until none is left or one has failed."""
-        while True:
-            with self.changed:
-                if self.taken >= self.count or self.error is not None:
-                    return
-                piece = self.taken
-                self.taken += 1
-                self.running += 1
-            try:
+        try:
+            while True:
+                with self.changed:
+                    if self.taken >= self.count or self.errors:
+                        return
+                    piece = self.taken
+                    self.taken += 1
+                    if thread:
+                        self.running.add(thread)
                 self.work(piece, thread)
-            except BaseException as error:
+        except BaseException as error:
+            self.errors.append(error)
+        finally:
+            if thread:
                 with self.changed:
-                    self.error = self.error or error
-            finally:
-                with self.changed:
-                    self.running -= 1
+                    self.running.discard(thread)
                     self.changed.notify_all()
 
     def finish(self) -> None:
-        """Wait for the pieces that other threads have taken; raises what one of them raised."""
-        with self.changed:
-            while self.running:
-                self.changed.wait()
-        if self.error is not None:
-            raise self.error
+        """Wait for the other threads, through interrupts; raises what went wrong first."""
+        waiting = True
+        while waiting:
+            try:
+                with self.changed:
+                    while self.running:
+                        self.changed.wait()
+                waiting = False
+            except BaseException as error:
+                self.errors.append(error)
+        if self.errors:
+            raise self.errors[0]
 
 
 _queue: SimpleQueue[tuple[_Job, int]] = SimpleQueue()
@@ -133,17 +140,24 @@ def run_pieces(count: int, threads: int, work: Callable[[int, int], None]) -> No
     that failed raised, when the others have ended.
     """
     threads = min(threads, count)
-    with _lock:
-        while len(_workers) < threads - 1:
-            worker = threading.Thread(target=_serve, name=f"pyfinch-{len(_workers) + 1}", daemon=True)
-            _workers.append(worker)
-            worker.start()
     job = _Job(count, work)
-    for thread in range(1, threads):
+    for thread in range(1, _started(threads - 1) + 1):
         _queue.put((job, thread))
     try:
         job.take(0)
-    except BaseException as error:  # an interrupt between two pieces
-        with job.changed:
-            job.error = job.error or error
+    except BaseException as error:  # an interrupt before the first piece or behind the last
+        job.errors.append(error)
     job.finish()
+
+
+def _started(count: int) -> int:
+    """How many workers there are to help, up to ``count``; they are started if they can be."""
+    with _lock:
+        while len(_workers) < count:
+            worker = threading.Thread(target=_serve, name=f"pyfinch-{len(_workers) + 1}", daemon=True)
+            try:
+                worker.start()
+            except RuntimeError:  # the system has no more threads to give, or Python is about to end
+                break
+            _workers.append(worker)
+        return min(count, len(_workers))

@@ -111,14 +111,27 @@ class Kernel:
                 try:
                     self._compiled = machine_code(self.source, functions, portable=portable)
                     self._call = short_call(self.source)
+                except (MemoryError, PyFinchError):
+                    raise
                 except Exception as error:
-                    reason = (str(error).splitlines() or [type(error).__name__])[0]
-                    names = ", ".join(op.name for op in operators or self.operators())
-                    advice = "PYFINCH_COMPILE=never runs it uncompiled."
-                    if operators:
-                        advice = "Use only scalar arithmetic, comparisons, conditionals and math functions in it."
-                    raise PyFinchError(f"Numba cannot compile the operator {names}: {reason}. {advice}") from None
+                    raise PyFinchError(self.refusal(error)) from None
         return self._compiled
+
+    def refusal(self, error: Exception) -> str:
+        """What to say when the kernel cannot be compiled: which operators are in it, and what would help."""
+        told = [line.strip() for line in str(error).splitlines()]
+        said = [line for line in told if line and not line.startswith("Failed in nopython mode")]
+        reason = said[0].rstrip(".") if said else type(error).__name__
+        users = self.user_operators()
+        if users:
+            return (
+                f"Numba cannot compile the operator {', '.join(op.name for op in users)}: {reason}. "
+                "Use only scalar arithmetic, comparisons, conditionals and math functions in it."
+            )
+        return (
+            f"Numba cannot compile a kernel of the operators {', '.join(op.name for op in self.operators())}: {reason}. "
+            'The same program runs without it: with pyfinch.use_backend("reference").'
+        )
 
     def work(self, tensors: Sequence[Tensor]) -> float:
         """An estimate of innermost steps: at each loop the shortest average fiber of the operands there."""

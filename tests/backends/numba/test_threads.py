@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyfinch as pf
+from pyfinch.algebra.errors import PyFinchError
 from pyfinch.backends import threads
 from pyfinch.backends.numba import execute, parallel, tiers
 
@@ -185,17 +188,6 @@ def test_what_int32_does_not_hold_is_found_when_pieces_are_joined(monkeypatch: p
     np.testing.assert_array_equal(result.todense(), expected)
 
 
-def test_an_operator_that_numba_cannot_type_is_named() -> None:
-    table = {1.0: 2.0}
-    looked_up = pf.operator(lambda x: table.get(x, 0.0), name="looked_up")
-    for count in (1, 2):
-        pf.set_num_threads(count)
-        with pytest.raises(pf.PyFinchError, match="looked_up") as caught:
-            looked_up(pf.asarray(np.eye(50), format="csr"))
-        assert "Traceback" not in str(caught.value)
-        assert len(str(caught.value)) < 500
-
-
 def test_an_error_in_one_piece_reaches_the_caller() -> None:
     done = []
 
@@ -208,6 +200,82 @@ def test_an_error_in_one_piece_reaches_the_caller() -> None:
         threads.run_pieces(50, 2, work)
     threads.run_pieces(5, 2, lambda piece, thread: done.append(piece))
     assert len(done) >= 5
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads on this system")
+def test_an_interrupt_waits_for_the_pieces_under_way() -> None:
+    begun, ended = threading.Event(), threading.Event()
+    caller = threading.get_ident()
+
+    def work(piece: int, thread: int) -> None:
+        if thread:
+            begun.set()
+            time.sleep(0.05)  # the caller has none left to do, and waits
+            signal.pthread_kill(caller, signal.SIGINT)
+            time.sleep(0.2)
+            ended.set()
+        else:
+            begun.wait()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            threads.run_pieces(2, 2, work)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.is_set()
+
+
+def test_no_piece_is_begun_after_a_failure() -> None:
+    failed, late = threading.Event(), []
+
+    def work(piece: int, thread: int) -> None:
+        if not thread:
+            failed.set()
+            raise IndexError("first")
+        if failed.is_set():
+            late.append(piece)
+        failed.wait()
+        time.sleep(0.01)
+
+    with pytest.raises(IndexError, match="first"):
+        threads.run_pieces(100, 3, work)
+    assert len(late) <= 2
+
+
+def test_without_threads_to_start_the_caller_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_workers", [])
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    done: list[tuple[int, int]] = []
+    threads.run_pieces(5, 3, lambda piece, thread: done.append((piece, thread)))
+    assert done == [(piece, 0) for piece in range(5)]
+
+
+def test_an_operator_that_cannot_be_compiled_is_named() -> None:
+    pf.set_num_threads(2)
+
+    @pf.operator(commutative=True, annihilator=0)
+    def unheard_of(x: float, y: float) -> Any:
+        return x * y * len(open(os.devnull).read())
+
+    a = pf.lazy(_power_law(30))
+    with pytest.raises(PyFinchError, match="operator unheard_of") as caught:
+        pf.compute(unheard_of(a, a))
+    assert "\n" not in str(caught.value)
+    assert "nopython" not in str(caught.value)
+
+
+def test_a_kernel_that_cannot_be_compiled_names_its_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> Any:
+        raise ValueError("Failed in nopython mode pipeline (step: x)\nno such type\nmore")
+
+    monkeypatch.setattr("pyfinch.backends.numba.compile.machine_code", refuse)
+    a = pf.lazy(pf.asarray(np.eye(3), format="dcsr"))
+    with pytest.raises(PyFinchError, match=r"operators .*hypot.*: no such type\. The same"):
+        pf.compute(pf.hypot(a * 3.5, a - 0.25 * a))
 
 
 def _child(queue: Any) -> None:

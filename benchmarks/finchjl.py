@@ -56,7 +56,7 @@ def measure(lazy: Any, repeats: int = 200) -> tuple[float, float]:
     operands = [tensors[executable.plan.inputs[alias]] for alias in stage.step.operands]
     shape = [extent(operands, place) for place in stage.step.shape]
     numbers, kept = row(operands)
-    numbers += shape + (shape if kernel.scatter else shape[-1:] * kernel.workspaces)
+    numbers += shape + (shape if kernel.scatter else [extent(operands, place) for place in kernel.places])
     own = on_julia(lambda main: float(main.seval(_OWN)(kernel.number, numbers, shape, repeats)))
     del kept
     return statistics.median(times), own

@@ -13,6 +13,7 @@ from pyfinch.backends.finchjl.functions import function_text
 from pyfinch.backends.finchjl.session import JuliaError, dropped, function
 from pyfinch.backends.finchjl.tensors import Kept, Views, numbers_of, row, spec
 from pyfinch.backends.finchjl.translate import Translated
+from pyfinch.backends.steps import extent
 from pyfinch.formats.format import FType
 from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import Value, Variable
@@ -37,7 +38,7 @@ class Kernel:
     number: int
     text: str
     scatter: bool
-    workspaces: int
+    places: tuple[tuple[int, int], ...]
     names: tuple[str, ...]
 
     def source(self) -> str:
@@ -58,7 +59,7 @@ class Kernel:
         if self.scatter:
             described.extend(shape)
         else:
-            described.extend(shape[-1:] * self.workspaces)
+            described.extend([extent(list(operands), place) for place in self.places])
         described.extend(numbers)
         given = np.array(described, np.int64)
         out = np.empty(numbers_of(ftype), np.int64)
@@ -93,7 +94,7 @@ def compile_kernel(
     reads = "\n".join(f"{name} {spec(kind, value)}" for name, kind, value in operands)
     write = f"R {spec(ftype, fill)}"
     room_spec = _scatter_spec if translated.scatter else _row_spec
-    rooms = "\n".join(f"{room.name} {room_spec(room, fill)}" for room in translated.workspaces)
+    rooms = "\n".join(f"{room.variable.name} {room_spec(room.variable, room.fill)}" for room in translated.workspaces)
     names = tuple(sorted({term.name for term in postorder(program) if isinstance(term, Value)}))
     functions = "\n".join(
         f"{name} {_function(op)}" for name, op in bindings_of(program).items() if isinstance(op, UserOperator)
@@ -105,7 +106,8 @@ def compile_kernel(
             number = _kernels[key] = int(function("compile_kernel")(*key))
         except Exception as error:
             raise translated_error(error, text) from error
-    return Kernel(number, text, translated.scatter, len(translated.workspaces), names)
+    places = tuple([room.place for room in translated.workspaces if room.place is not None])
+    return Kernel(number, text, translated.scatter, places, names)
 
 
 def _row_spec(room: Variable, fill: np.generic) -> str:

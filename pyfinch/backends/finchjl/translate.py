@@ -46,15 +46,23 @@ _LOGICAL: Final = ("logical_and", "logical_or", "logical_xor", "logical_not")
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
-    """A program for Finch.jl, and what it needs beside its operands.
+class Room:
+    """A workspace: its variable, what it is filled with, and the operand and slot that its extent is that of.
 
-    ``scatter`` says that the workspace ``W`` is written in any order and has the result's shape; otherwise a
-    workspace has the extent of the result's innermost slot.
+    The one of a program that scatters has no place: it is of the result's shape.
     """
 
+    variable: Variable
+    fill: np.generic
+    place: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A program for Finch.jl, and the workspaces that it needs; ``scatter`` says that one is written in any order."""
+
     program: Block
-    workspaces: tuple[Variable, ...]
+    workspaces: tuple[Room, ...]
     scatter: bool
 
 
@@ -81,13 +89,22 @@ def translate(step: Step, operands: Sequence[FType], fills: Mapping[str, np.gene
         program = step.program
         scattered = step.kind == "accumulate"
     body = _Translation(fills, start, step.combine).block(program)
-    rooms = tuple(
-        term.tensor for term in postorder(body) if isinstance(term, Declare) and term.tensor.name != result.name
-    )
     if scattered:
-        body = _through_workspace(body, result)
-        rooms = (Variable("W", step.ftype),)
-    return Translated(body, rooms, scattered)
+        return Translated(_through_workspace(body, result), (Room(Variable("W", step.ftype), start, None),), True)
+    terms = list(postorder(body))
+    rooms = [term for term in terms if isinstance(term, Declare) and term.tensor.name != result.name]
+    return Translated(body, tuple([_room(room, terms, step) for room in rooms]), False)
+
+
+def _room(declare: Declare, terms: Sequence[Any], step: Step) -> Room:
+    reads = [term for term in terms if isinstance(term, Access)]
+    (index, *_) = [access.idxs[0] for access in reads if access.tensor is declare.tensor]
+    for access in reads:
+        if access.tensor.name in step.variables and index in access.idxs:
+            place = step.variables.index(access.tensor.name), access.idxs.index(index)
+            assert isinstance(declare.init, Literal)
+            return Room(declare.tensor, declare.init.value, place)
+    raise ScheduleError(f"no operand tells the extent of the workspace {declare.tensor.name}")
 
 
 def _is_random_access(level: Level) -> bool:
@@ -127,8 +144,10 @@ def _through_workspace(program: Block, result: Variable) -> Block:
 class _Translation:
     def __init__(self, fills: Mapping[str, np.generic], start: np.generic, combine: Operator | None) -> None:
         self.fills, self.start, self.combine = fills, start, combine
+        self.init: LoopNode | None = None  # the result's, as the program has it
 
     def block(self, program: Block) -> Block:
+        self.init = program.bodies[0].init  # type: ignore[attr-defined]
         done: dict[Any, Any] = {}
         for term in postorder(program):
             done[term] = self.node(term, done)
@@ -148,8 +167,9 @@ class _Translation:
                 return converted_assignment(target, op, done[rhs])
             case Declare(Variable(name="R") as tensor, _):
                 return Declare(tensor, Literal(self.start))
-            case Declare(tensor, _):
-                return Declare(tensor, Literal(np.asarray(self.start).astype(dtype_of(tensor))[()]))
+            case Declare(tensor, init):
+                value = self.start if init is self.init else done[init].value
+                return Declare(tensor, Literal(np.asarray(value).astype(dtype_of(tensor))[()]))
         return term.with_children([done[child] for child in term.children])
 
 

@@ -128,8 +128,9 @@ class Kernel:
                 f"Numba cannot compile the operator {', '.join(op.name for op in users)}: {reason}. "
                 "Use only scalar arithmetic, comparisons, conditionals and math functions in it."
             )
+        names = ", ".join(op.name for op in self.operators())
         return (
-            f"Numba cannot compile a kernel of the operators {', '.join(op.name for op in self.operators())}: {reason}. "
+            f"Numba cannot compile a kernel of the operators {names}: {reason}. "
             'The same program runs without it: with pyfinch.use_backend("reference").'
         )
 

@@ -51,7 +51,7 @@ def test_compute_is_finchs_own() -> None:
     np.testing.assert_array_equal(total.todense(), A.todense().sum(0))
 
 
-@pytest.mark.parametrize("scheduler", ["default", "unfused", "finchjl"])
+@pytest.mark.parametrize("scheduler", ["auto", "default", "unfused", "finchjl"])
 @pytest.mark.parametrize("backend", ["numba", "finchjl"])
 def test_any_schedulers_plan_runs_anywhere(scheduler: str, backend: str) -> None:
     A = csr()
@@ -87,7 +87,7 @@ def test_the_environment_variable_chooses() -> None:
         timeout=300,
         check=True,
     )
-    assert done.stdout.splitlines() == ["('finchjl', 'default')", "3.0", "True"]
+    assert done.stdout.splitlines() == ["('finchjl', 'auto')", "3.0", "True"]
 
 
 def test_the_source_shows_loops_and_julia() -> None:

@@ -7,6 +7,7 @@ the compiler that it goes straight through memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from pyfinch.algebra.term import postorder
 from pyfinch.formats.format import FType
@@ -44,6 +45,7 @@ class Flat:
         return Tensor._trusted(ftype, shape, values.fill_value, (*tensor.buffers[:-1], values.buffers[-1]))
 
 
+@cache
 def _vector(ftype: FType) -> FType:
     return FType((Dense(), ftype.levels[-1]), (0,))
 

@@ -13,6 +13,7 @@ from pyfinch.api.lazy import LazyTensor
 from pyfinch.api.tensor import Tensor
 from pyfinch.backends.adaptive import Adaptive
 from pyfinch.backends.base import BrokenPromise, Executable, Scheduled, get_backend, get_scheduler
+from pyfinch.backends.steps import has_algebra
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Element
 from pyfinch.formats.statistics import Bins
@@ -55,7 +56,7 @@ def in_order(result: StorageTensor, order: tuple[int, ...]) -> Tensor:
     """
     ftype, shape = result.ftype, result.shape
     mode_order = tuple([order[k] for k in ftype.mode_order])
-    if ftype.fill is None and order and _is_special(result.fill_value):
+    if ftype.fill is None and order and has_algebra(result.fill_value):
         leaf = Element(result.fill_value, ftype.dtype)
         ftype = FType((*ftype.levels[:-1], leaf), mode_order)
     elif mode_order != ftype.mode_order:
@@ -66,12 +67,6 @@ def in_order(result: StorageTensor, order: tuple[int, ...]) -> Tensor:
             sizes[mode] = size
         shape = tuple(sizes)
     return Tensor._trusted(ftype, shape, result.fill_value, result.buffers)
-
-
-def _is_special(value: Any) -> bool:
-    """`is_special` for a NumPy scalar, decided on the Python number."""
-    number = value.item()
-    return number in (0, 1, float("inf"), float("-inf")) or number != number
 
 
 _ready: dict[tuple[Any, ...], Ready] = {}

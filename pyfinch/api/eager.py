@@ -17,7 +17,7 @@ import numpy as np
 from pyfinch.api.compute import in_order, prepare
 from pyfinch.api.lazy import LazyTensor, table
 from pyfinch.api.tensor import Tensor, as_array, dense_tensor, is_dense, number, wrapped
-from pyfinch.backends.base import Executable, current
+from pyfinch.backends.base import Bound, Executable, current
 from pyfinch.formats.tensor import Tensor as StorageTensor
 from pyfinch.interop.convert import to_tensor
 
@@ -83,7 +83,7 @@ def as_number(x: StorageTensor) -> Tensor:
 class _Entry:
     """A call that ran before: what to run, on which operands, and what to make of the result."""
 
-    __slots__ = ("constants", "executable", "names", "order", "sources")
+    __slots__ = ("constants", "executable", "names", "order", "short", "sources")
 
     def __init__(
         self,
@@ -95,14 +95,21 @@ class _Entry:
     ) -> None:
         self.executable, self.names, self.order = executable, names, order
         self.sources, self.constants = sources, constants
+        self.short: Bound | None = None
 
     def __call__(self, operands: Sequence[Tensor]) -> Tensor:
-        given = (*operands, *self.constants)
-        tensors: dict[str, StorageTensor] = {
-            name: given[source] for name, source in zip(self.names, self.sources, strict=True)
-        }
-        (result,) = self.executable(tensors)
-        return in_order(result, self.order)
+        given = (*operands, *self.constants) if self.constants else operands
+        tensors = [given[source] for source in self.sources]
+        result = None if self.short is None else self.short(tensors)
+        return in_order(self.run(tensors) if result is None else result, self.order)
+
+    def run(self, tensors: Sequence[StorageTensor]) -> StorageTensor:
+        """Run the executable, which after that may have a short way."""
+        (result,) = self.executable(dict(zip(self.names, tensors, strict=True)))
+        if self.short is None:
+            bound = getattr(self.executable, "bound", None)
+            self.short = None if bound is None else bound(self.names)
+        return result
 
 
 _DENSE = object()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from pyfinch.backends.base import Backend, Executable, Scheduled
+from pyfinch.backends.base import Backend, Bound, Executable, Scheduled
 from pyfinch.formats.statistics import Bins, statistics
 from pyfinch.formats.tensor import Tensor
 from pyfinch.logic.nodes import Plan
@@ -37,6 +37,12 @@ class Adaptive:
         if self.only is not None:
             return self.only(tensors)
         return self.chosen(tensors)(tensors)
+
+    def bound(self, names: Sequence[str]) -> Bound | None:
+        """The short way to run, where there is one executable and it has a short way."""
+        short = getattr(self.only, "bound", None)
+        made: Bound | None = None if short is None else short(names)
+        return made
 
     def chosen(self, tensors: dict[str, Tensor]) -> Executable:
         """The executable for operands of some sizes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import TracebackType
@@ -17,6 +17,7 @@ from pyfinch.logic.nodes import Plan
 __all__ = [
     "Availability",
     "Backend",
+    "Bound",
     "BrokenPromise",
     "Executable",
     "Scheduled",
@@ -65,6 +66,10 @@ class Executable(Protocol):
 
     def __call__(self, tensors: dict[str, Tensor]) -> tuple[Tensor, ...]:
         """Run; the results' modes are in storage order."""
+
+
+#: A program of one result as a function of its tensors in some order; None says to run the executable instead.
+Bound = Callable[[Sequence[Tensor]], Tensor | None]
 
 
 class Backend(Protocol):

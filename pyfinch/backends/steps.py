@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from pyfinch.algebra.term import postorder
-from pyfinch.algebra.values import is_special
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Element
 from pyfinch.formats.tensor import Tensor
 from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value
 
-__all__ = ["evaluate", "extent", "last_uses", "permuted", "with_static_fill"]
+__all__ = ["evaluate", "extent", "has_algebra", "last_uses", "permuted", "with_static_fill"]
 
 
 def evaluate(node: LoopNode, tensors: dict[str, Tensor]) -> np.generic:
@@ -54,10 +54,16 @@ def permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
 def with_static_fill(tensor: Tensor) -> Tensor:
     """The tensor, its type naming the fill if it turned out to be a special value."""
     ftype = tensor.ftype
-    if ftype.fill is not None or not is_special(tensor.fill_value):
+    if ftype.fill is not None or not has_algebra(tensor.fill_value):
         return tensor
     levels = (*ftype.levels[:-1], Element(tensor.fill_value, ftype.dtype))
     return Tensor._trusted(FType(levels, ftype.mode_order), tensor.shape, tensor.fill_value, tensor.buffers)
+
+
+def has_algebra(value: Any) -> bool:
+    """`is_special` for a NumPy scalar, decided on the Python number."""
+    number = value.item()
+    return number in (0, 1, math.inf, -math.inf) or number != number
 
 
 def last_uses(steps: Any, kept: set[str]) -> list[tuple[str, ...]]:

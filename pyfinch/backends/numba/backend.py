@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyfinch.backends.base import Availability, Scheduled
+from pyfinch.backends.base import Availability, Bound, Scheduled
 from pyfinch.backends.numba.execute import IndexOverflow, WorkspaceTooLarge
 from pyfinch.backends.numba.flat import Flat, flattened
 from pyfinch.backends.numba.permute import combine, permute
@@ -96,6 +97,27 @@ class NumbaExecutable:
 
                 return over_values, names, order
         return None
+
+    def bound(self, names: Sequence[str]) -> Bound | None:
+        """The short way to run on tensors in the order of some names, for a plan of one kernel.
+
+        It returns None wherever something is out of the ordinary; `__call__` then knows what to do.
+        """
+        if self.single is None:
+            return None
+        quick, own, order = self.single
+        places = [names.index(name) for name in own]
+
+        def run(tensors: Sequence[Tensor]) -> Tensor | None:
+            if self.widened is not None:
+                return None
+            try:
+                result = quick([tensors[place] for place in places], {})
+            except (WorkspaceTooLarge, IndexOverflow):
+                return None
+            return None if result is None else with_static_fill(permuted(result, order))
+
+        return run
 
     @property
     def source(self) -> str:

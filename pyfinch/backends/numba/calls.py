@@ -12,6 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pyfinch.algebra.operator import Operator
+from pyfinch.algebra.term import postorder
+from pyfinch.algebra.values import same_value
+from pyfinch.backends.base import BrokenPromise
 from pyfinch.backends.numba import parallel
 from pyfinch.backends.numba.execute import LIMITS, Execution, Part
 from pyfinch.backends.numba.kernel import KernelSource
@@ -20,7 +24,8 @@ from pyfinch.backends.threads import get_num_threads
 from pyfinch.formats.format import FType
 from pyfinch.formats.levels import Dense
 from pyfinch.formats.tensor import Tensor
-from pyfinch.loops.nodes import Literal
+from pyfinch.loops.nodes import Access, Call, Literal, LoopNode, Value, Variable
+from pyfinch.loops.simplify import dtype_of
 
 __all__ = ["ShortCall", "short_call"]
 
@@ -43,12 +48,17 @@ class _Writer:
         self.source = source
         self.ftype = source.result.type
         self.lines: list[str] = []
+        self.scalars = 0
         self.names: dict[str, Any] = {
             "Execution": Execution,
             "Part": Part,
             "ftype": self.ftype,
             "source": source,
             "trusted": Tensor._trusted,
+            "BrokenPromise": BrokenPromise,
+            "same_value": same_value,
+            "asarray": np.asarray,
+            "errstate": np.errstate,
             "empty": np.empty,
             "zeros": np.zeros,
             "int64": np.int64,
@@ -130,11 +140,44 @@ class _Writer:
 
     def initial(self) -> None:
         """The result's initial value, which may depend on fill values and numbers."""
-        init = self.source.init
-        if isinstance(init, Literal) and not self.source.promises:
-            self.names["init"] = init.value
+        source = self.source
+        for k, (fill, promised) in enumerate(source.promises):
+            self.names[f"promised{k}"] = promised
+            self.line(f"if not same_value({self.scalar(fill)}, promised{k}):")
+            self.line(f"    raise BrokenPromise('an intermediate fill is not as promised: ' + repr(promised{k}))")
+        if isinstance(source.init, Literal):
+            self.names["init"] = source.init.value
         else:
-            self.line("init = Execution(source, tensors, (), given).init")
+            self.line(f"init = {self.scalar(source.init)}")
+
+    def scalar(self, node: LoopNode) -> str:
+        """The name of the value of an expression over fill values and numbers; see `steps.evaluate`."""
+        done: dict[Any, str] = {}
+        for term in postorder(node):
+            name = done[term] = f"v{self.scalars}"
+            self.scalars += 1
+            match term:
+                case Literal(value):
+                    self.names[name] = value
+                case Value(label, _):
+                    self.line(f"{name} = {self.tensor(label.removesuffix('_fill'))}.fill_value")
+                case Access(Variable(label, _), ()):
+                    self.line(f"{name} = {self.tensor(label)}.buffers[0][0][0]")
+                case Call(op, args, dtype):
+                    self.names[f"f{name}"], self.names[f"d{name}"] = op, dtype
+                    texts = ", ".join(done[arg] for arg in args)
+                    if is_ufunc_alone(op, args):
+                        self.names[f"f{name}"] = op.func
+                        self.line(f"with errstate(all='ignore'): {name} = f{name}({texts})")
+                        self.line(f"if {name}.dtype is not d{name}: {name} = {name}.astype(d{name})")
+                    else:
+                        self.line(f"{name} = asarray(f{name}({texts})).astype(d{name})[()]")
+        return done[node]
+
+    def tensor(self, name: str) -> str:
+        """The text of an operand, or of a tensor that only the initial value depends on."""
+        found = [k for k, variable in enumerate(self.source.operands) if variable.name == name]
+        return f"T{found[0]}" if found else f"given[{name!r}]"
 
     def result(self) -> list[str]:
         """Allocate the result; the text of each level's buffers."""
@@ -160,7 +203,8 @@ class _Writer:
                 for dim in own:
                     self.line(f"if {dim} > {LIMITS[level.buffer_dtypes[1]]}: return None")
                 guess = f"min(16 * size, max(2 * size, {2**26}))" if self.has_workspace else "size"
-                self.line(f"room = min(max({guess}, 16), max({' * '.join([npos, *own])}, 1))")
+                most = LIMITS[level.buffer_dtypes[0]]  # of entries; a kernel that asks for more is told
+                self.line(f"room = min(max({guess}, 16), max({' * '.join([npos, *own])}, 1), {most})")
                 self.names["ptr_dtype"], self.names["idx_dtype"] = level.buffer_dtypes[:2]
                 allocate = "zeros" if number in source.counted else "empty"
                 self.line(f"R_ptr{number} = {allocate}({npos} + 1, ptr_dtype)")
@@ -230,3 +274,14 @@ class _Writer:
             if self.ftype.levels[-1].buffer_names:
                 self.line(f"R_val.resize(count{block}, refcheck=False)")
         self.line(f"return trusted(ftype, shape, init, ({', '.join(buffers)},))")
+
+
+def is_ufunc_alone(op: Operator, args: Sequence[LoopNode]) -> bool:
+    """Whether an operator does to NumPy scalars just what its ufunc does (with bytes NumPy has a float16 in mind)."""
+    wide = all(isinstance(arg, (Call, Value)) or isinstance(getattr(arg, "value", None), np.generic) for arg in args)
+    return (
+        wide
+        and isinstance(op.func, np.ufunc)
+        and op.func.nin == len(args)
+        and all(dtype_of(arg).itemsize > 1 for arg in args)
+    )

@@ -149,7 +149,8 @@ class Execution:
             if level.appends:
                 if max(dims) > LIMITS[level.buffer_dtypes[1]]:
                     raise IndexOverflow
-                room = min(max(guess, 16), max(npos * math.prod(dims), 1))
+                most = LIMITS[level.buffer_dtypes[0]]  # a kernel that asks for more is told
+                room = min(max(guess, 16), max(npos * math.prod(dims), 1), most)
                 ptr = self.empty(npos + 1, level.buffer_dtypes[0], number in self.source.counted)
                 ptr[0] = 0
                 made.append([ptr, *[self.empty(room, dtype) for dtype in level.buffer_dtypes[1:]]])

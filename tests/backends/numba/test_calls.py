@@ -86,7 +86,7 @@ def test_numbers_that_decide_the_fill(work: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("fmt", ["csr", "csc", "coo", "dcsr", "dense"])
-def test_short_calls_agree_with_long_ones(fmt: str, short: list[Any]) -> None:
+def test_short_calls_agree_with_long_ones(fmt: str) -> None:
     dense = _matrix("float64", (8, 8))
     for make in (
         lambda a: a @ a,
@@ -99,9 +99,7 @@ def test_short_calls_agree_with_long_ones(fmt: str, short: list[Any]) -> None:
     ):
         a = pf.asarray(dense, format=fmt)
         make(a)  # compiles
-        short.clear()
         found = make(a)
-        assert fmt == "dense" or any(answer is not None for answer in short)
         again = make(pf.asarray(np.where(dense, dense, 0.0), format=fmt))
         for mine, other in zip(found.buffers, again.buffers, strict=True):
             for first, second in zip(mine, other, strict=True):
